@@ -1,0 +1,6 @@
+"""Kernel ridge regression with error bars, for data too large for an n×n matrix."""
+
+from sketchridge.estimator import ExactKernelRidge, SketchedKernelRidge
+
+__all__ = ["ExactKernelRidge", "SketchedKernelRidge"]
+__version__ = "0.1.0"

@@ -1,0 +1,133 @@
+"""Kernel products on the CPU: small tiles of k(X, Z) in cache, one thread a row of tiles."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from itertools import product
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from sketchridge.backends.base import Backend
+from sketchridge.kernels import Kernel
+
+__all__ = ["NumpyTiles"]
+
+Array = np.ndarray
+_SMALL = 2**16  # kernel evaluations below which threads cost more than they save
+
+
+class NumpyTiles(Backend):
+    """The reference backend.
+
+    Parameters
+    ----------
+    dtype : precision of tiles and products.
+    memory : bytes that all tiles together may take.
+    workers : number of threads; all available cores unless given.
+    tile : the longest side of a tile; 512 keeps one in a core's cache.
+    """
+
+    name = "numpy"
+
+    def __init__(self, dtype: str = "float64", *, memory: int = 2**28, workers: int | None = None, tile: int = 512) -> None:
+        self.dtype = np.dtype(dtype)
+        self.workers = workers or len(os.sched_getaffinity(0))
+        side = int(np.sqrt(memory / (3 * self.workers * self.dtype.itemsize)))
+        self.tile = max(1, min(tile, side))
+
+    def matmul(self, kernel: Kernel, X: Array, Z: Array, V: Array) -> Array:
+        V = np.ascontiguousarray(V, dtype=self.dtype)
+        fill = _tile_filler(kernel, X, Z, self.dtype)
+
+        def strip(rows: slice, columns: Iterable[slice]) -> Array:
+            total = np.zeros((rows.stop - rows.start, V.shape[1]))
+            for cols in columns:
+                total += fill(rows, cols) @ V[cols]
+            return total
+
+        return self._sum_strips(strip, len(X), len(Z), np.empty((len(X), V.shape[1])))
+
+    def residual_sqnorm(self, kernel: Kernel, X: Array, Z: Array, H: Array, C: Array) -> Array:
+        H, C = np.asarray(H, dtype=self.dtype), np.asarray(C, dtype=self.dtype)
+        fill = _tile_filler(kernel, X, Z, self.dtype)
+
+        def strip(rows: slice, columns: Iterable[slice]) -> Array:
+            total = np.zeros(rows.stop - rows.start)
+            for cols in columns:
+                r = fill(rows, cols)
+                r -= C[rows] @ H[cols].T
+                total += np.einsum("ij,ij->i", r, r)
+            return total
+
+        return self._sum_strips(strip, len(X), len(Z), np.empty(len(X)))
+
+    def block(self, kernel: Kernel, X: Array, Z: Array) -> Array:
+        out = np.empty((len(X), len(Z)))
+        fill = _tile_filler(kernel, X, Z, np.dtype(float))
+
+        def strip(rows: slice) -> None:
+            for cols in _slices(len(Z), self.tile):
+                out[rows, cols] = fill(rows, cols)
+
+        self._run([lambda rows=rows: strip(rows) for rows in _slices(len(X), self.tile)], out.size)  # type: ignore[misc]
+        return out
+
+    def _sum_strips(self, strip: Callable[[slice, Iterable[slice]], Array], t: int, n: int, out: Array) -> Array:
+        """Run ``strip`` on every row of tiles and store its sums; where rows are few, columns are shared out too."""
+        row_tiles = _slices(t, min(self.tile, max(1, -(-t // self.workers))))
+        parts = 1 if t >= 64 * self.workers else self.workers
+        column_groups = np.array_split(np.array(_slices(n, self.tile), dtype=object), parts)
+        jobs = list(product(row_tiles, column_groups))
+        sums = self._run([lambda r=r, c=c: strip(r, c) for r, c in jobs], t * n)  # type: ignore[misc]
+        out[:] = 0
+        for (rows, _), total in zip(jobs, sums, strict=True):
+            out[rows] += total
+        return out
+
+    def _run(self, jobs: list[Callable[[], Array | None]], evaluations: int) -> Iterable[Array | None]:
+        if evaluations < _SMALL or self.workers == 1:
+            with _controller().limit(limits=1, user_api="blas"):
+                return [job() for job in jobs]
+        with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(self.workers) as pool:
+            return list(pool.map(lambda job: job(), jobs))
+
+
+@lru_cache(maxsize=1)
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _slices(n: int, size: int) -> list[slice]:
+    return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+
+
+def _tile_filler(kernel: Kernel, X: Array, Z: Array, dtype: np.dtype) -> Callable[[slice, slice], Array]:
+    """A function that evaluates k(X[rows], Z[columns]).
+
+    −‖u − v‖² = (2u, −‖u‖², 1)·(v, 1, −‖v‖²) is one matrix product; rounding can push it above 0, hence the clipping.
+    """
+    U, V = kernel.coordinates(X), kernel.coordinates(Z)
+    if kernel.geometry == "opaque":
+        return lambda rows, cols: np.asarray(kernel.block(U[rows], V[cols]), dtype=dtype)  # type: ignore[attr-defined]
+    if kernel.geometry == "distance":
+        left = np.column_stack([2 * U, -_sqnorm(U), np.ones(len(U))]).astype(dtype)
+        right = np.column_stack([V, np.ones(len(V)), -_sqnorm(V)]).astype(dtype)
+    else:
+        left, right = np.asarray(U, dtype=dtype), np.asarray(V, dtype=dtype)
+
+    def fill(rows: slice, cols: slice) -> Array:
+        s = left[rows] @ right[cols].T
+        if kernel.geometry == "distance":
+            np.minimum(s, 0, out=s)
+        kernel.profile(s, np)  # type: ignore[attr-defined]
+        return s
+
+    return fill
+
+
+def _sqnorm(U: Array) -> Array:
+    return np.einsum("ij,ij->i", U, U)

@@ -1,0 +1,273 @@
+"""The estimators: kernel ridge regression with error bars, exact and sketched, as scikit-learn knows them."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from sketchridge import tuning
+from sketchridge.backends import Backend, NumpyTiles, as_backend
+from sketchridge.certify import Certificate, trace_certificate
+from sketchridge.dense import dense_ridge
+from sketchridge.regressor import Array, KernelRegressor
+from sketchridge.sketches import ArraySketch, RPCholeskySketch, Sketch, as_sketch
+from sketchridge.state import Ridge, State, build
+
+__all__ = ["ExactKernelRidge", "SketchedKernelRidge"]
+
+
+class ExactKernelRidge(KernelRegressor):
+    """Kernel ridge regression with the exact predictive variance V1, for as many points as an n×n matrix allows.
+
+    Parameters
+    ----------
+    kernel : a name of `sketchridge.kernels.KERNELS`, a kernel object, a scikit-learn kernel object or a callable k(X, Z).
+    bandwidth : a number, one for each feature, "median" (of the distances between rows) or "gcv".
+    alpha : the penalty α = nλ, "gcv" or "loo".
+    noise_variance : σ², one for each target, or "auto" to estimate it from the residuals.
+    fit_intercept : fit an unpenalised constant jointly.
+
+    Attributes
+    ----------
+    lambda_, alpha_, bandwidth_, noise_variance_, effective_dof_, s_lambda_, eigenvalues_, path_, loo_error_
+    """
+
+    _std_kind = "v1"
+    _kinds = ("v1", "gp", "bias2")
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        bandwidth: Any = "median",
+        alpha: Any = "gcv",
+        noise_variance: Any = "auto",
+        fit_intercept: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.alpha = alpha
+        self.noise_variance = noise_variance
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: Any, y: Any) -> ExactKernelRidge:
+        """Fit to X (n, d) and y (n,) or (n, q). O(n³) time, O(n²) memory; `sample_weight` is not supported."""
+        self._check_parameters()
+        X, Y = self._validated(X, y, reset=True)
+        _check_memory(len(X))
+        backend = NumpyTiles()
+        kernel = self._fitted_kernel(backend, X, Y)
+        self._shift = Y.mean(axis=0) if self.fit_intercept else np.zeros(Y.shape[1])
+        Y = Y - self._shift
+        self.__dict__.pop("_path_state", None)
+        if isinstance(self.alpha, str):
+            self._path_state = _complete_state(backend, kernel, X, Y)
+            lam = tuning.choose_lambda(self._path_state, self.alpha, self.fit_intercept)
+        else:
+            lam = self.alpha / len(X)
+        self._set_ridge(dense_ridge(backend, kernel, X, Y, lam, self.fit_intercept), kernel, Y)
+        return self
+
+    def variance(self, X: Any, kind: str = "v1") -> Array:
+        """The variance of the prediction at each row of X.
+
+        Parameters
+        ----------
+        X : (t, d) array or table.
+        kind : "v1", the variance of the mean in units of y²; "gp", the posterior variance, and "bias2", the worst squared bias over
+            the unit ball, both in units of the kernel. v1 goes to zero far from the data, gp and bias2 do not.
+        """
+        X = self._validated_points(X)
+        self._check_kind(kind)
+        return self._variance(X, kind)
+
+    @cached_property
+    def _path_state(self) -> State:  # type: ignore[override]
+        ridge = self._ridge
+        return _complete_state(ridge.backend, ridge.kernel, ridge.X, ridge.Y)  # type: ignore[union-attr]
+
+
+class SketchedKernelRidge(KernelRegressor):
+    """Kernel ridge regression with the randomly sketched predictive variance V2, for data too large for an n×n matrix.
+
+    Parameters
+    ----------
+    kernel : a name of `sketchridge.kernels.KERNELS`, a kernel object, a scikit-learn kernel object or a callable k(X, Z).
+    bandwidth : a number, one for each feature, "median" (of the distances between rows) or "gcv".
+    alpha : the penalty α = nλ, "gcv" or "loo".
+    sketch : a name of `sketchridge.sketches.SKETCHES`, "auto" (= "rpcholesky"), an (m, n) array or a sketch object.
+    sketch_size : the number of rows m, or "auto" to grow it until the gap V2/V3 is at most 1 + `sketch_tol`.
+    sketch_tol : how far V2 may typically be from V1, relative, where the size is automatic.
+    solver : "sketch", the sketched mean.
+    noise_variance : σ², one for each target, or "auto" to estimate it from the residuals.
+    fit_intercept : fit an unpenalised constant jointly.
+    backend : where kernel products are computed: "auto", a name of `sketchridge.backends.BACKENDS` or a backend object.
+    dtype : precision of kernel products: "auto", "float32" or "float64".
+    random_state : seed of the sketch and of the probe that measures the gap.
+
+    Attributes
+    ----------
+    lambda_, alpha_, bandwidth_, noise_variance_, effective_dof_, s_lambda_, eigenvalues_, path_, loo_error_,
+    sketch_, sketch_size_, gap_ : the gap reached, certificate_ : a uniform bound, dtype_, backend_
+    """
+
+    _std_kind = "v2"
+    _kinds = ("v2", "v3", "gp", "bias2")
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        bandwidth: Any = "median",
+        alpha: Any = "gcv",
+        sketch: Any = "auto",
+        sketch_size: Any = "auto",
+        sketch_tol: float = 0.1,
+        solver: str = "sketch",
+        noise_variance: Any = "auto",
+        fit_intercept: bool = False,
+        backend: Any = "auto",
+        dtype: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.alpha = alpha
+        self.sketch = sketch
+        self.sketch_size = sketch_size
+        self.sketch_tol = sketch_tol
+        self.solver = solver
+        self.noise_variance = noise_variance
+        self.fit_intercept = fit_intercept
+        self.backend = backend
+        self.dtype = dtype
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> SketchedKernelRidge:
+        """Fit to X (n, d) and y (n,) or (n, q). O(nm²) time for landmark sketches; `sample_weight` is not supported."""
+        backend = self._checked_backend()
+        X, Y = self._validated(X, y, reset=True)
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        sketch = as_sketch("rpcholesky" if isinstance(self.sketch, str) and self.sketch == "auto" else self.sketch, n=len(X), seed=self._seed)
+        kernel = self._fitted_kernel(backend, X, Y)
+        self._shift = Y.mean(axis=0) if self.fit_intercept else np.zeros(Y.shape[1])
+        self._automatic_size = self.sketch_size == "auto" and not sketch.size
+        self._finish(build(backend, kernel, X, Y - self._shift, sketch))
+        return self
+
+    def partial_fit(self, X: Any, y: Any) -> SketchedKernelRidge:
+        """Append rows: the bandwidth and the sketch drawn so far are kept, the sketch may grow, λ is chosen anew."""
+        if not hasattr(self, "_ridge"):
+            return self.fit(X, y)
+        self._checked_backend()
+        X, Y = self._validated(X, y, reset=False)
+        self._kernel.check_domain(X)
+        self._finish(self._ridge.state.extended(X, Y - self._shift))  # type: ignore[union-attr]
+        return self
+
+    def variance(self, X: Any, kind: str = "v2") -> Array:
+        """The variance of the prediction at each row of X.
+
+        Parameters
+        ----------
+        X : (t, d) array or table.
+        kind : "v2", the sketched variance of the exact mean, and "v3", the variance of the sketched mean, in units of y²; "gp", the
+            posterior variance, and "bias2", the worst squared bias over the unit ball, both of the sketched model and in units of the
+            kernel. v2 and v3 go to zero far from the data, gp and bias2 do not.
+        """
+        X = self._validated_points(X)
+        self._check_kind(kind)
+        return self._variance(X, kind)
+
+    def certificate(self, method: str = "trace") -> Certificate:
+        """A bound on |√V2 − √V1| that holds at every point; "trace" is free."""
+        check_is_fitted(self)
+        if method != "trace":
+            raise ValueError(f"Unknown certificate {method!r}: give 'trace'.")
+        return trace_certificate(self._ridge)  # type: ignore[arg-type]
+
+    @property
+    def _path_state(self) -> State:
+        return self._ridge.state  # type: ignore[union-attr]
+
+    def _finish(self, state: State) -> None:
+        """Choose the sketch size and λ, then set the fitted attributes."""
+        probe = tuning.probe_rows(len(state.X), np.random.default_rng(self._seed))
+        if self._automatic_size:
+            ridge, gap = tuning.grow_sketch(state, self._penalty, self.fit_intercept, tol=self.sketch_tol, probe=probe)
+        else:
+            state = self._sized(state)
+            ridge = Ridge(state, self._penalty(state), self.fit_intercept)
+            gap = tuning.gap(ridge, probe)
+            if isinstance(self.alpha, str) and ridge.lam < tuning.sketch_floor(state):
+                warnings.warn(
+                    f"alpha={self.alpha!r} chose λ = {ridge.lam:.3g}, for which a sketch of {state.sketch.size} rows is too small: the "
+                    "sketch, not λ, regularises, and V2 is far above V1. Give a larger sketch_size or sketch_size='auto'.",
+                    stacklevel=3,
+                )
+        self._set_ridge(ridge, ridge.state.kernel, ridge.state.Y)
+        self.gap_ = gap
+        self.sketch_: Sketch = ridge.state.sketch
+        self.sketch_size_ = self.sketch_.size
+        self.certificate_ = trace_certificate(ridge)
+        self.backend_ = ridge.state.backend.name
+        self.dtype_ = str(ridge.state.backend.dtype)
+
+    def _penalty(self, state: State) -> float:
+        """λ: given, or chosen by the data and then, for an automatic size, held where the sketch can follow."""
+        if not isinstance(self.alpha, str):
+            return self.alpha / len(state.X)
+        floor = tuning.sketch_floor(state) if self._automatic_size else 0.0
+        return tuning.choose_lambda(state, self.alpha, self.fit_intercept, floor=floor)
+
+    def _sized(self, state: State) -> State:
+        """The state with the sketch size that was asked for."""
+        n, size = len(state.X), state.sketch.size if self.sketch_size == "auto" else int(self.sketch_size)
+        if size > n and not isinstance(state.sketch, ArraySketch):
+            warnings.warn(f"sketch_size={size} is more than the {n} training rows; it is capped at {n}.", stacklevel=4)
+            size = n
+        if size < state.sketch.size:
+            raise ValueError(
+                f"sketch_size={size} is less than the {state.sketch.size} rows of the given sketch, which cannot shrink: leave "
+                "sketch_size='auto'."
+            )
+        return state.grown(size) if size > state.sketch.size else state
+
+    def _checked_backend(self) -> Backend:
+        """Check every parameter that needs no data, and return the backend."""
+        self._check_parameters()
+        if self.solver != "sketch":
+            raise ValueError(f"Unknown solver {self.solver!r}: give 'sketch'.")
+        if not isinstance(self.sketch_size, Integral) and self.sketch_size != "auto":
+            raise ValueError(f"sketch_size must be a whole number from 1 up or 'auto', got {self.sketch_size!r}.")
+        if isinstance(self.sketch_size, Integral) and self.sketch_size < 1:
+            raise ValueError(f"sketch_size must be a whole number from 1 up or 'auto', got {self.sketch_size!r}.")
+        if not self.sketch_tol > 0:
+            raise ValueError(f"sketch_tol must be positive, got {self.sketch_tol!r}.")
+        return as_backend(self.backend, "float64" if self.dtype == "auto" else self.dtype)
+
+
+def _complete_state(backend: Backend, kernel: Any, X: Array, Y: Array) -> State:
+    """K itself, factorised to its numerical rank."""
+    return build(backend, kernel, X, Y, RPCholeskySketch()).grown(len(X))
+
+
+def _check_memory(n: int) -> None:
+    """Refuse what cannot fit before any work."""
+    try:
+        with open("/proc/meminfo") as lines:
+            free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except OSError:
+        return
+    needed = 2 * 8 * n**2
+    if needed > free:
+        raise ValueError(
+            f"ExactKernelRidge on {n} rows needs about {needed / 2**30:.1f} GiB, but {free / 2**30:.1f} GiB are free: use "
+            "SketchedKernelRidge, or fewer rows."
+        )

@@ -1,0 +1,268 @@
+"""Sketches S (m, n): random matrices whose entries never change when they grow."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import numpy as np
+
+__all__ = [
+    "SKETCHES",
+    "ArraySketch",
+    "EntrySketch",
+    "FourierSketch",
+    "GaussianSketch",
+    "HadamardSketch",
+    "LandmarkSketch",
+    "RademacherSketch",
+    "RowSketch",
+    "RPCholeskySketch",
+    "Sketch",
+    "SparseSketch",
+    "as_sketch",
+]
+
+Array = np.ndarray
+_CELL_ROWS, _CELL_COLUMNS = 64, 1024
+_LINE = -1  # the cell column that holds what depends on the row alone, and likewise for rows
+AnySketch = TypeVar("AnySketch", bound="Sketch")
+
+
+class Sketch(ABC):
+    """A matrix S with m = ``size`` rows and as many columns as there are points."""
+
+    size: int
+
+    @abstractmethod
+    def check(self, n: int) -> None:
+        """Raise ValueError if the sketch cannot be applied to n points."""
+
+
+class EntrySketch(Sketch):
+    """A sketch whose entry (i, j) is a function of (seed, i, j)."""
+
+    seed: int
+
+    def check(self, n: int) -> None:
+        return None
+
+    def grown(self: AnySketch, size: int) -> AnySketch:
+        return replace(self, size=size)  # type: ignore[type-var]
+
+    @abstractmethod
+    def entries(self, rows: range, columns: range) -> Array:
+        """S[rows, columns] in float64."""
+
+
+class _CellSketch(EntrySketch):
+    """Independent entries, drawn cell by cell from a counter-based generator."""
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+        """Independent entries of the sketch."""
+
+    def entries(self, rows: range, columns: range) -> Array:
+        out = np.empty((len(rows), len(columns)))
+        for bi in range(rows.start // _CELL_ROWS, -(-rows.stop // _CELL_ROWS)):
+            i0, i1 = max(rows.start, bi * _CELL_ROWS), min(rows.stop, (bi + 1) * _CELL_ROWS)
+            for bj in range(columns.start // _CELL_COLUMNS, -(-columns.stop // _CELL_COLUMNS)):
+                j0, j1 = max(columns.start, bj * _CELL_COLUMNS), min(columns.stop, (bj + 1) * _CELL_COLUMNS)
+                cell = self.draw(_generator(self.seed, bi, bj), (_CELL_ROWS, _CELL_COLUMNS))
+                out[i0 - rows.start : i1 - rows.start, j0 - columns.start : j1 - columns.start] = cell[
+                    i0 - bi * _CELL_ROWS : i1 - bi * _CELL_ROWS, j0 - bj * _CELL_COLUMNS : j1 - bj * _CELL_COLUMNS
+                ]
+        return out
+
+
+@dataclass(frozen=True)
+class GaussianSketch(_CellSketch):
+    """Independent standard normal entries: the paper's choice."""
+
+    size: int
+    seed: int = 0
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+        return rng.standard_normal(shape)
+
+
+@dataclass(frozen=True)
+class RademacherSketch(_CellSketch):
+    """Independent entries ±1."""
+
+    size: int
+    seed: int = 0
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+        return 2.0 * rng.integers(0, 2, shape, dtype=np.int8) - 1.0
+
+
+@dataclass(frozen=True)
+class SparseSketch(_CellSketch):
+    """Independent sub-Gaussian entries: ±1 with probability ``density``, else 0."""
+
+    size: int
+    seed: int = 0
+    density: float = 1 / 3
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+        u = rng.random(shape)
+        return np.where(u < self.density, np.where(u < self.density / 2, 1.0, -1.0), 0.0)
+
+
+@dataclass(frozen=True)
+class HadamardSketch(EntrySketch):
+    """sign_j (−1)^popcount(r_i & j): rows of a Hadamard matrix of endless order, with random column signs."""
+
+    size: int
+    seed: int = 0
+
+    def entries(self, rows: range, columns: range) -> Array:
+        r = np.concatenate([_row_generator(self.seed, i).integers(0, 2**63, 1, dtype=np.uint64) for i in rows])
+        parity = np.bitwise_count(r[:, None] & np.arange(columns.start, columns.stop, dtype=np.uint64)) & 1
+        return (1.0 - 2.0 * parity) * _column_signs(self.seed, columns)
+
+
+@dataclass(frozen=True)
+class FourierSketch(EntrySketch):
+    """sign_j cos(2πθ_i j + ψ_i): rows of a cosine transform of endless length, with random column signs."""
+
+    size: int
+    seed: int = 0
+
+    def entries(self, rows: range, columns: range) -> Array:
+        theta, psi = np.array([_row_generator(self.seed, i).random(2) for i in rows]).T
+        turns = np.outer(theta, np.arange(columns.start, columns.stop)) + psi[:, None]
+        return np.cos(2 * np.pi * np.mod(turns, 1.0)) * _column_signs(self.seed, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class ArraySketch(EntrySketch):
+    """A matrix given by the user; the columns of points that come later are zero."""
+
+    matrix: Array
+    seed: int = 0
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return len(self.matrix)
+
+    def grown(self, size: int) -> ArraySketch:
+        if size != self.size:
+            raise ValueError(f"A sketch given as an array has {self.size} rows and cannot be resized to {size}: give another array.")
+        return self
+
+    def check(self, n: int) -> None:
+        if self.matrix.shape[1] > n:
+            raise ValueError(f"The sketch has {self.matrix.shape[1]} columns, but there are only {n} training rows.")
+
+    def entries(self, rows: range, columns: range) -> Array:
+        known = self.matrix[rows.start : rows.stop, columns.start : columns.stop]
+        return np.pad(known, ((0, 0), (0, len(columns) - known.shape[1])))
+
+
+@dataclass(frozen=True, eq=False)
+class RowSketch(Sketch, ABC):
+    """A sketch whose rows are unit vectors: it selects training points."""
+
+    seed: int = 0
+    indices: Array = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return len(self.indices)
+
+    def check(self, n: int) -> None:
+        if self.size and self.indices.max() >= n:
+            raise ValueError(f"The sketch selects row {self.indices.max()}, but there are only {n} training rows.")
+
+    def with_rows(self: AnySketch, indices: Array) -> AnySketch:
+        return replace(self, indices=np.concatenate([self.indices, indices]))  # type: ignore[attr-defined,type-var]
+
+    @abstractmethod
+    def propose(self, count: int, residual: Array) -> tuple[Array, Array]:
+        """Candidate rows and, for each, the share of its residual it must have kept to be accepted.
+
+        ``residual`` (n,) is diag(G − Ĝ), zero for the points that are chosen or numerically dependent. Candidates are taken
+        in turn; one whose residual shrank below its share because of those taken before it is passed over.
+        """
+
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng([self.seed, self.size])
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkSketch(RowSketch):
+    """Points chosen uniformly, without replacement."""
+
+    def propose(self, count: int, residual: Array) -> tuple[Array, Array]:
+        open_rows = np.flatnonzero(residual)
+        rows = self._rng().choice(open_rows, size=min(count, len(open_rows)), replace=False)
+        return rows, np.zeros(len(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class RPCholeskySketch(RowSketch):
+    """Points chosen in proportion to their residual: randomly pivoted Cholesky.
+
+    Candidates are drawn in blocks with the residual at the block's start and thinned by rejection, which gives exactly the
+    distribution of choosing them one by one (Epperly, Tropp and Webber, 2024).
+    """
+
+    def propose(self, count: int, residual: Array) -> tuple[Array, Array]:
+        rng = self._rng()
+        cumulative = np.cumsum(residual)
+        rows = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
+        rows = np.minimum(rows, np.flatnonzero(residual)[-1])
+        return rows, rng.random(count)
+
+
+SKETCHES: dict[str, type[Sketch]] = {
+    "gaussian": GaussianSketch,
+    "rademacher": RademacherSketch,
+    "sparse": SparseSketch,
+    "srht": HadamardSketch,
+    "fourier": FourierSketch,
+    "landmarks": LandmarkSketch,
+    "rpcholesky": RPCholeskySketch,
+}
+
+
+def as_sketch(spec: object, *, n: int, seed: int) -> Sketch:
+    """The sketch meant by a name, a sketch object or an (m, n) array; empty if its size is still open."""
+    if isinstance(spec, str) and spec in SKETCHES:
+        cls = SKETCHES[spec]
+        return cls(seed=seed) if issubclass(cls, RowSketch) else cls(size=0, seed=seed)  # type: ignore[call-arg]
+    if isinstance(spec, Sketch):
+        spec.check(n)
+        return spec
+    if isinstance(spec, str) or not hasattr(spec, "__array__"):
+        raise ValueError(
+            f"Unknown sketch {spec!r}: give 'auto', one of {', '.join(map(repr, SKETCHES))}, a sketch object or an (m, n) array."
+        )
+    matrix = np.asarray(spec, dtype=float)
+    if matrix.ndim != 2 or matrix.shape[1] != n or len(matrix) == 0:
+        raise ValueError(
+            f"A sketch given as an array must have one column for each of the {n} training rows and at least one row, got shape "
+            f"{matrix.shape}."
+        )
+    if not np.isfinite(matrix).all():
+        raise ValueError("The sketch array contains NaN or infinity; all its entries must be finite.")
+    return ArraySketch(matrix)
+
+
+def _generator(seed: int, row: int, column: int) -> np.random.Generator:
+    """The generator of one cell: the counter's upper words are the cell's place, its lower words run inside it."""
+    counter = np.array([0, 0, row, column], dtype=np.int64).view(np.uint64)
+    return np.random.Generator(np.random.Philox(key=seed, counter=counter))
+
+
+def _row_generator(seed: int, i: int) -> np.random.Generator:
+    return _generator(seed, i, _LINE)
+
+
+def _column_signs(seed: int, columns: range) -> Array:
+    first, last = columns.start // _CELL_COLUMNS, -(-columns.stop // _CELL_COLUMNS)
+    signs = [2.0 * _generator(seed, _LINE, bj).integers(0, 2, _CELL_COLUMNS) - 1.0 for bj in range(first, last)]
+    return np.concatenate([*signs, np.empty(0)])[columns.start - first * _CELL_COLUMNS :][: len(columns)]

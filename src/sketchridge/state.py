@@ -1,0 +1,227 @@
+"""The fitted state: data, sketch and factor (State), then a penalty (Ridge), then means and variances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from sketchridge.backends.base import Backend
+from sketchridge.factor import Factor, factorize, spectrum
+from sketchridge.kernels import Kernel
+from sketchridge.sketches import Sketch
+
+__all__ = ["Ridge", "State", "build"]
+
+Array = np.ndarray
+_BLOCK_BYTES = 2**26  # of the largest temporary array while points are predicted
+
+
+def build(backend: Backend, kernel: Kernel, X: Array, Y: Array, sketch: Sketch) -> State:
+    """The state of the points X (n, d) with targets Y (n, q) under a sketch as it stands. O(nm² + cost of G Sᵀ)."""
+    return State.of(backend, kernel, X, Y, factorize(backend, kernel, X, sketch))
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Everything that does not depend on λ.
+
+    With F V = √n H as in docs/notation.md, HᵀH = diag(E), and P = E^(−1/2) Hᵀ[Y 1] are the coordinates of the targets and of
+    the constant in the orthonormal basis H E^(−1/2); ``rest`` is the Gram matrix of what that basis leaves of them.
+    """
+
+    backend: Backend
+    kernel: Kernel
+    X: Array  # (n, d)
+    Y: Array  # (n, q)
+    factor: Factor
+    E: Array  # (r,)
+    V: Array  # (m, r)
+    P: Array  # (r, q + 1)
+    rest: Array  # (q + 1, q + 1)
+    trace: float  # tr K
+
+    @classmethod
+    def of(cls, backend: Backend, kernel: Kernel, X: Array, Y: Array, factor: Factor) -> State:
+        E, V = spectrum(factor.F)
+        Y1 = np.column_stack([Y, np.ones(len(Y))])
+        P = V.T @ (factor.F.T @ Y1) / np.sqrt(len(X) * E)[:, None]
+        rest = Y1.T @ Y1 - P.T @ P
+        return cls(backend, kernel, X, Y, factor, E, V, P, rest, float(kernel.diag(X).mean()))
+
+    @property
+    def sketch(self) -> Sketch:
+        return self.factor.sketch
+
+    @property
+    def tau(self) -> float:
+        """τ = tr K − tr K̂, not below 0."""
+        return max(self.trace - float(np.einsum("ij,ij->", self.factor.F, self.factor.F)) / len(self.X), 0.0)
+
+    @property
+    def largest(self) -> float:
+        """E₁, or 1 where the kernel vanishes on the data."""
+        return float(self.E[0]) if len(self.E) else 1.0
+
+    def extended(self, X: Array, Y: Array) -> State:
+        """The state with rows appended; the kernel and the sketch's entries stay as they were."""
+        X, Y = np.concatenate([self.X, X]), np.concatenate([self.Y, Y])
+        return State.of(self.backend, self.kernel, X, Y, self.factor.extended(self.backend, self.kernel, X))
+
+    def grown(self, size: int) -> State:
+        """The state with a sketch of ``size`` rows, or fewer where the numerical rank runs out."""
+        factor = self.factor.grown(self.backend, self.kernel, self.X, size)
+        return State.of(self.backend, self.kernel, self.X, self.Y, factor)
+
+    def on(self, backend: Backend) -> State:
+        """The same state with its products computed elsewhere."""
+        return replace(self, backend=backend)
+
+    def features(self, X_new: Array) -> Array:
+        """φ(x)/√n = Vᵀψ(x), the features of the sketched model in its eigenbasis: (t, r)."""
+        return self.factor.features(self.backend, self.kernel, self.X, X_new) @ self.V
+
+    def squared_rows(self) -> Iterator[tuple[slice, Array]]:
+        """n H², the squared entries of F V, in blocks of rows."""
+        for rows in _blocks(len(self.X), len(self.E)):
+            yield rows, (self.factor.F[rows] @ self.V) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class Ridge:
+    """A state with a penalty λ: its mean and, for unit noise variance, its variances.
+
+    ``D`` is 1/(E + λ). With an intercept the weights w of a prediction become w' = w + (1 − 1ᵀw)u, with
+    u = (I − Ĥ)1/(1ᵀ(I − Ĥ)1) for the smoother Ĥ = H D Hᵀ.
+    """
+
+    state: State
+    lam: float
+    fit_intercept: bool
+
+    @cached_property
+    def D(self) -> Array:
+        return 1 / (self.state.E + self.lam)
+
+    @cached_property
+    def df(self) -> float:
+        """Trace of the smoother."""
+        return degrees_of_freedom(self.state, np.array([self.lam]), self.fit_intercept)[0]
+
+    @cached_property
+    def offset(self) -> Array:
+        """The intercept uᵀY, or zeros: (q,)."""
+        q = self.state.Y.shape[1]
+        if not self.fit_intercept:
+            return np.zeros(q)
+        P, rest = self.state.P, self.state.rest
+        return ((self.lam * self.D * P[:, -1]) @ P[:, :q] + rest[-1, :q]) / self.constant_gap
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """c = D Hᵀ(Y − offset)/√n, so that the mean is offset + (φ/√n)ᵀ c: (r, q)."""
+        P = self.state.P
+        centred = P[:, :-1] - P[:, -1:] * self.offset
+        return (self.D * np.sqrt(self.state.E))[:, None] * centred / np.sqrt(len(self.state.X))
+
+    @cached_property
+    def constant_gap(self) -> float:
+        """1ᵀ(I − Ĥ)1, as a sum of terms that are not negative."""
+        return max(self.state.rest[-1, -1], 0.0) + float(self.lam * self.D @ self.state.P[:, -1] ** 2)
+
+    @cached_property
+    def unit_weights(self) -> Array:
+        """u: (n,)."""
+        coefficients = self.state.V @ (self.D * np.sqrt(self.state.E) * self.state.P[:, -1]) / np.sqrt(len(self.state.X))
+        return (1 - self.state.factor.F @ coefficients) / self.constant_gap
+
+    def residuals(self) -> Array:
+        """Y − fitted values at the training points: (n, q)."""
+        return self.state.Y - self.offset - self.state.factor.F @ (self.state.V @ self.coefficients)
+
+    def leverages(self) -> Array:
+        """The smoother's diagonal, Σ_j H_ij² D_j: (n,). O(nm²)."""
+        h = np.concatenate([squares @ self.D for _, squares in self.state.squared_rows()]) / len(self.state.X)
+        return h + self.constant_gap * self.unit_weights**2 if self.fit_intercept else h
+
+    def mean(self, X_new: Array) -> Array:
+        """f̂(x) = φ(x)ᵀ D Hᵀy/n: (t, q)."""
+        return self._in_blocks(lambda X: self.offset + self.state.features(X) @ self.coefficients, X_new)
+
+    def v2(self, X_new: Array) -> Array:
+        """V2(x)/σ² = ‖k_x − H D Hᵀk_x‖²/(nλ)², the squared norm of a residual: (t,). O(nm) a point."""
+        return self._in_blocks(self._v2, X_new)
+
+    def _v2(self, X_new: Array) -> Array:
+        state, n = self.state, len(self.state.X)
+        F = state.factor.F
+        ones = np.ones((n, 1))
+        B = state.backend.matmul(state.kernel, X_new, state.X, np.concatenate([F, ones], axis=1))  # (t, m + 1)
+        C = (((B[:, :-1] @ state.V) * self.D) @ state.V.T) / n
+        if self.fit_intercept:
+            missing = n * self.lam - (B[:, -1] - C @ F.sum(axis=0))  # nλ(1 − 1ᵀw)
+            F, C = np.column_stack([F, self.unit_weights]), np.column_stack([C, -missing])
+        return state.backend.residual_sqnorm(state.kernel, X_new, state.X, F, C) / (n * self.lam) ** 2
+
+    def v3(self, X_new: Array) -> Array:
+        """V3(x)/σ² = Σ_j E_j φ_j² D_j²/n², the variance of the sketched mean: (t,)."""
+        return self._in_blocks(lambda X: self._v3(self.state.features(X)), X_new)
+
+    def _v3(self, a: Array) -> Array:
+        state, n = self.state, len(self.state.X)
+        if not self.fit_intercept:
+            return a**2 @ (state.E * self.D**2) / n
+        o, missing = self._constant(a)
+        inside = self.D * a / np.sqrt(n) + np.outer(missing, self.lam * self.D * np.sqrt(n) * o / state.E) / self.constant_gap
+        return inside**2 @ state.E + missing**2 * max(state.rest[-1, -1], 0.0) / self.constant_gap**2
+
+    def gp(self, X_new: Array) -> Array:
+        """c + λ Σ_j φ_j² D_j/n with c = k(x,x) − φᵀφ/n, the posterior variance of the sketched model: (t,)."""
+        return self._in_blocks(self._gp, X_new)
+
+    def _gp(self, X_new: Array) -> Array:
+        a = self.state.features(X_new)
+        gp = self._unexplained(X_new, a) + self.lam * (a**2 @ self.D)
+        if self.fit_intercept:
+            gp += self._constant(a)[1] ** 2 * len(self.state.X) * self.lam / self.constant_gap
+        return gp
+
+    def bias2(self, X_new: Array) -> Array:
+        """c + λ² Σ_j φ_j² D_j²/n, the worst squared bias over the unit ball of the sketched model: (t,)."""
+        return self._in_blocks(self._bias2, X_new)
+
+    def _bias2(self, X_new: Array) -> Array:
+        a = self.state.features(X_new)
+        c = self._unexplained(X_new, a)
+        if self.fit_intercept:
+            o, missing = self._constant(a)
+            a = a - np.outer(missing, len(self.state.X) * o) / self.constant_gap
+        return c + self.lam**2 * (a**2 @ self.D**2)
+
+    def _unexplained(self, X_new: Array, a: Array) -> Array:
+        return np.maximum(self.state.kernel.diag(X_new) - np.einsum("ij,ij->i", a, a), 0)
+
+    def _constant(self, a: Array) -> tuple[Array, Array]:
+        """o = Hᵀ1/√n (r,) and 1 − 1ᵀw for the weights w of the sketched mean (t,)."""
+        o = np.sqrt(self.state.E / len(self.state.X)) * self.state.P[:, -1]
+        return o, 1 - a @ (self.D * o)
+
+    def _in_blocks(self, function: Callable[[Array], Array], X_new: Array) -> Array:
+        return np.concatenate([function(X_new[rows]) for rows in _blocks(len(X_new), len(self.state.V) + 1)])
+
+
+def degrees_of_freedom(state: State, lams: Array, fit_intercept: bool) -> Array:
+    """Σ_j E_j/(E_j + λ) for each λ, plus 1ᵀ(I − Ĥ)²1/(1ᵀ(I − Ĥ)1) with an intercept."""
+    shrink = lams[:, None] / (state.E + lams[:, None])  # (l, r)
+    df = len(state.E) - shrink.sum(axis=1)
+    if fit_intercept:
+        rest, o2 = max(state.rest[-1, -1], 0.0), state.P[:, -1] ** 2
+        df += (rest + shrink**2 @ o2) / (rest + shrink @ o2)
+    return df
+
+
+def _blocks(n: int, width: int) -> list[slice]:
+    size = max(1, _BLOCK_BYTES // (8 * max(width, 1)))
+    return [slice(i, min(i + size, n)) for i in range(0, n, size)]
