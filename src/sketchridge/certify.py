@@ -33,7 +33,7 @@ class Certificate:
     def __str__(self) -> str:
         if self.vacuous:
             return (
-                f"vacuous ({self.method}): the uniform bound on the relative error of the standard deviation is {self.relative:.3g}; "
+                f"vacuous ({self.method}): the uniform bound on the relative error of √V2 is {self.relative:.3g}; "
                 "ask for a bound at each point with variance(X, return_bound=True), or enlarge the sketch"
             )
         return f"{self.method}: the standard deviation √V2 is within {self.relative:.3g} of √V1, relative to √V2, at every point"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, lapack, solve_triangular
+from scipy.linalg import cholesky, solve_triangular
 
 from sketchridge.backends.base import Backend
 from sketchridge.kernels import Kernel
@@ -14,7 +14,7 @@ from sketchridge.kernels import Kernel
 __all__ = ["DenseRidge", "dense_ridge"]
 
 Array = np.ndarray
-_COLUMNS = 2048  # right-hand sides at a time
+_COLUMNS = 2048  # of a matrix handled at a time
 
 
 def dense_ridge(backend: Backend, kernel: Kernel, X: Array, Y: Array, lam: float, fit_intercept: bool) -> DenseRidge:
@@ -22,9 +22,7 @@ def dense_ridge(backend: Backend, kernel: Kernel, X: Array, Y: Array, lam: float
     M = backend.block(kernel, X, X)
     M /= len(X)
     np.fill_diagonal(M, M.diagonal() + lam)
-    # The transpose is in LAPACK's order, so nothing is copied; with lower=False OpenBLAS can crash at n = 16,000.
-    L, _ = cho_factor(M.T, lower=True, overwrite_a=True, check_finite=False)
-    return DenseRidge(backend, kernel, X, Y, lam, fit_intercept, L)
+    return DenseRidge(backend, kernel, X, Y, lam, fit_intercept, _cholesky(M.T))
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,17 +35,22 @@ class DenseRidge:
     Y: Array  # (n, q)
     lam: float
     fit_intercept: bool
-    L: Array  # (n, n); its upper triangle is not used
+    L: Array  # (n, n), lower triangular; what stands above the diagonal is not used
 
     def solve(self, B: Array) -> Array:
         """(K + λI)⁻¹ B."""
-        return cho_solve((self.L, True), B, check_finite=False)
+        half = solve_triangular(self.L, B, lower=True, check_finite=False)
+        return solve_triangular(self.L, half, lower=True, trans="T", check_finite=False)
 
     @cached_property
     def inverse_diagonal(self) -> Array:
         """The diagonal of (K + λI)⁻¹, the column norms² of L⁻¹: (n,). O(n³)."""
-        inverse, _ = lapack.dtrtri(self.L, lower=1)
-        return np.concatenate([(np.tril(inverse[c.start :, c]) ** 2).sum(axis=0) for c in _column_blocks(len(self.X))])
+        diagonal = np.empty(len(self.X))
+        for c in _blocks(len(self.X)):
+            columns = np.eye(len(self.X) - c.start, c.stop - c.start, order="F")
+            below = solve_triangular(self.L[c.start :, c.start :], columns, lower=True, overwrite_b=True, check_finite=False)
+            diagonal[c] = (below**2).sum(axis=0)
+        return diagonal
 
     @cached_property
     def unit_weights(self) -> Array:
@@ -101,7 +104,7 @@ class DenseRidge:
 
     def _budget(self, X_new: Array) -> tuple[Array, Array]:
         v1, gp = np.empty(len(X_new)), np.empty(len(X_new))
-        for rows in _column_blocks(len(X_new)):
+        for rows in _blocks(len(X_new)):
             v1[rows], gp[rows] = self._budget_block(X_new[rows])
         return v1, gp
 
@@ -117,5 +120,18 @@ class DenseRidge:
         return (w**2).sum(axis=0), gp
 
 
-def _column_blocks(n: int) -> list[slice]:
-    return [slice(i, i + _COLUMNS) for i in range(0, n, _COLUMNS)]
+def _cholesky(M: Array) -> Array:
+    """L with M = L Lᵀ, in place of M's lower triangle.
+
+    Block by block, since the threaded LAPACK routine of OpenBLAS corrupts memory from about n = 15,000 up.
+    """
+    for j in _blocks(len(M)):
+        done, below = slice(0, j.start), slice(j.stop, len(M))
+        M[j.start :, j] -= M[j.start :, done] @ M[j, done].T
+        M[j, j] = cholesky(M[j, j], lower=True, check_finite=False)
+        M[below, j] = solve_triangular(M[j, j], M[below, j].T, lower=True, check_finite=False).T
+    return M
+
+
+def _blocks(n: int) -> list[slice]:
+    return [slice(i, min(i + _COLUMNS, n)) for i in range(0, n, _COLUMNS)]

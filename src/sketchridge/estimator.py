@@ -88,7 +88,7 @@ class ExactKernelRidge(KernelRegressor):
         return self._variance(X, kind)
 
     @cached_property
-    def _path_state(self) -> State:  # type: ignore[override]
+    def _path_state(self) -> State:
         ridge = self._ridge
         return _complete_state(ridge.backend, ridge.kernel, ridge.X, ridge.Y)  # type: ignore[union-attr]
 
@@ -154,7 +154,9 @@ class SketchedKernelRidge(KernelRegressor):
         backend = self._checked_backend()
         X, Y = self._validated(X, y, reset=True)
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        sketch = as_sketch("rpcholesky" if isinstance(self.sketch, str) and self.sketch == "auto" else self.sketch, n=len(X), seed=self._seed)
+        sketch = as_sketch(
+            "rpcholesky" if isinstance(self.sketch, str) and self.sketch == "auto" else self.sketch, n=len(X), seed=self._seed
+        )
         kernel = self._fitted_kernel(backend, X, Y)
         self._shift = Y.mean(axis=0) if self.fit_intercept else np.zeros(Y.shape[1])
         self._automatic_size = self.sketch_size == "auto" and not sketch.size
@@ -177,9 +179,9 @@ class SketchedKernelRidge(KernelRegressor):
         Parameters
         ----------
         X : (t, d) array or table.
-        kind : "v2", the sketched variance of the exact mean, and "v3", the variance of the sketched mean, in units of y²; "gp", the
-            posterior variance, and "bias2", the worst squared bias over the unit ball, both of the sketched model and in units of the
-            kernel. v2 and v3 go to zero far from the data, gp and bias2 do not.
+        kind : "v2", the sketched variance of the exact mean, and "v3", the variance of the sketched mean, in units of y²;
+            "gp", the posterior variance, and "bias2", the worst squared bias over the unit ball, both of the sketched model
+            and in units of the kernel. v2 and v3 go to zero far from the data, gp and bias2 do not.
         """
         X = self._validated_points(X)
         self._check_kind(kind)
@@ -207,7 +209,7 @@ class SketchedKernelRidge(KernelRegressor):
             gap = tuning.gap(ridge, probe)
             if isinstance(self.alpha, str) and ridge.lam < tuning.sketch_floor(state):
                 warnings.warn(
-                    f"alpha={self.alpha!r} chose λ = {ridge.lam:.3g}, for which a sketch of {state.sketch.size} rows is too small: the "
+                    f"alpha={self.alpha!r} chose λ = {ridge.lam:.3g}, too small for a sketch of {state.sketch.size} rows: the "
                     "sketch, not λ, regularises, and V2 is far above V1. Give a larger sketch_size or sketch_size='auto'.",
                     stacklevel=3,
                 )

@@ -66,7 +66,7 @@ def spectrum(F: Array) -> tuple[Array, Array]:
     if not gram.size:
         return np.empty(0), gram
     E, V = eigh(gram / len(F), driver="evd")
-    keep = E > len(E) * _EPS * E[-1]
+    keep = len(E) * _EPS * E[-1] < E
     return E[keep][::-1], V[:, keep][:, ::-1]
 
 

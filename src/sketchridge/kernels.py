@@ -15,8 +15,8 @@ from sklearn.gaussian_process.kernels import WhiteKernel
 
 __all__ = [
     "KERNELS",
-    "Custom",
     "CubicSpline",
+    "Custom",
     "Gaussian",
     "Kernel",
     "Laplacian",
@@ -59,6 +59,14 @@ class Kernel(ABC):
         """Raise ValueError if the kernel is not defined at every row of X."""
         return None
 
+    def profile(self, s: Any, xp: Any) -> None:
+        """Turn s into k, in place, with the functions of the array module xp."""
+        raise NotImplementedError
+
+    def block(self, U: Array, V: Array) -> Array:
+        """k between points given by their coordinates, for an opaque kernel."""
+        raise NotImplementedError
+
     @abstractmethod
     def __call__(self, X: Array, Z: Array) -> Array:
         """k(X, Z), dense and accurate: the specification for every backend."""
@@ -84,8 +92,7 @@ class ScaledKernel(Kernel):
     def coordinates(self, X: Array) -> Array:
         if self.bandwidth is None:
             raise ValueError(
-                f"{type(self).__name__} has no bandwidth yet: construct it with bandwidth=..., or let an "
-                "estimator choose one."
+                f"{type(self).__name__} has no bandwidth yet: construct it with bandwidth=..., or let an estimator choose one."
             )
         U = X if self.center is None else X - self.center
         return U * (self.unit / np.asarray(self.bandwidth, dtype=float))
@@ -101,10 +108,6 @@ class _Radial(ScaledKernel):
 
     geometry = "distance"
     metric = "euclidean"
-
-    @abstractmethod
-    def profile(self, s: Any, xp: Any) -> None:
-        """Turn s = −‖u − v‖² into k, in place, with the functions of the array module xp."""
 
     def __call__(self, X: Array, Z: Array) -> Array:
         s = -cdist(self.coordinates(X), self.coordinates(Z), "sqeuclidean")
@@ -177,10 +180,6 @@ class _Dot(Kernel):
     """profile(u·v)."""
 
     geometry = "dot"
-
-    @abstractmethod
-    def profile(self, s: Any, xp: Any) -> None:
-        """Turn s = u·v into k, in place, with the functions of the array module xp."""
 
     def __call__(self, X: Array, Z: Array) -> Array:
         s = self.coordinates(X) @ self.coordinates(Z).T

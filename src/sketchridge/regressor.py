@@ -108,13 +108,15 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
         """X (n, d) and Y (n, q) in float64, with scikit-learn's checks."""
         try:
-            X, y = validate_data(self, X, y, reset=reset, dtype=float, multi_output=True, y_numeric=True, ensure_min_samples=1 + reset)
+            X, y = validate_data(
+                self, X, y, reset=reset, dtype=float, multi_output=True, y_numeric=True, ensure_min_samples=1 + reset
+            )
         except ValueError as error:
             raise _explained(error) from None
         if reset:
             self._single_target = y.ndim == 1
         Y = y.reshape(len(y), -1).astype(float)
-        if self._single_target and Y.shape[1] != 1 or not reset and Y.shape[1] != self._shift.size:
+        if (self._single_target and Y.shape[1] != 1) or (not reset and Y.shape[1] != self._shift.size):
             raise ValueError(f"y has {Y.shape[1]} targets, but the estimator was fitted with {self._shift.size}.")
         return X, Y
 
@@ -179,8 +181,8 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         self.noise_variance_ = float(variance[0]) if self._single_target else variance
 
 
-def _is_positive(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(value)) and value > 0  # type: ignore[operator]
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < np.inf
 
 
 def _checked_bandwidth(bandwidth: Any, d: int) -> float | Array:

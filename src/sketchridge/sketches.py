@@ -16,9 +16,9 @@ __all__ = [
     "GaussianSketch",
     "HadamardSketch",
     "LandmarkSketch",
+    "RPCholeskySketch",
     "RademacherSketch",
     "RowSketch",
-    "RPCholeskySketch",
     "Sketch",
     "SparseSketch",
     "as_sketch",
@@ -150,7 +150,9 @@ class ArraySketch(EntrySketch):
 
     def grown(self, size: int) -> ArraySketch:
         if size != self.size:
-            raise ValueError(f"A sketch given as an array has {self.size} rows and cannot be resized to {size}: give another array.")
+            raise ValueError(
+                f"A sketch given as an array has {self.size} rows and cannot be resized to {size}: give another array."
+            )
         return self
 
     def check(self, n: int) -> None:

@@ -157,11 +157,11 @@ class Ridge:
     def _v2(self, X_new: Array) -> Array:
         state, n = self.state, len(self.state.X)
         F = state.factor.F
-        ones = np.ones((n, 1))
-        B = state.backend.matmul(state.kernel, X_new, state.X, np.concatenate([F, ones], axis=1))  # (t, m + 1)
-        C = (((B[:, :-1] @ state.V) * self.D) @ state.V.T) / n
+        B = state.backend.matmul(state.kernel, X_new, state.X, F)  # (t, m)
+        C = (((B @ state.V) * self.D) @ state.V.T) / n
         if self.fit_intercept:
-            missing = n * self.lam - (B[:, -1] - C @ F.sum(axis=0))  # nλ(1 − 1ᵀw)
+            mass = state.backend.matmul(state.kernel, X_new, state.X, np.ones((n, 1)))[:, 0]
+            missing = n * self.lam - (mass - C @ F.sum(axis=0))  # nλ(1 − 1ᵀw)
             F, C = np.column_stack([F, self.unit_weights]), np.column_stack([C, -missing])
         return state.backend.residual_sqnorm(state.kernel, X_new, state.X, F, C) / (n * self.lam) ** 2
 

@@ -112,7 +112,7 @@ def _tile_filler(kernel: Kernel, X: Array, Z: Array, dtype: np.dtype) -> Callabl
     """
     U, V = kernel.coordinates(X), kernel.coordinates(Z)
     if kernel.geometry == "opaque":
-        return lambda rows, cols: np.asarray(kernel.block(U[rows], V[cols]), dtype=dtype)  # type: ignore[attr-defined]
+        return lambda rows, cols: np.asarray(kernel.block(U[rows], V[cols]), dtype=dtype)
     if kernel.geometry == "distance":
         left = np.column_stack([2 * U, -_sqnorm(U), np.ones(len(U))]).astype(dtype)
         right = np.column_stack([V, np.ones(len(V)), -_sqnorm(V)]).astype(dtype)
@@ -123,7 +123,7 @@ def _tile_filler(kernel: Kernel, X: Array, Z: Array, dtype: np.dtype) -> Callabl
         s = left[rows] @ right[cols].T
         if kernel.geometry == "distance":
             np.minimum(s, 0, out=s)
-        kernel.profile(s, np)  # type: ignore[attr-defined]
+        kernel.profile(s, np)
         return s
 
     return fill
