@@ -200,6 +200,10 @@ class SketchedKernelRidge(KernelRegressor):
 
     def _finish(self, state: State) -> None:
         """Choose the sketch size and λ, then set the fitted attributes."""
+        with state.backend.alone():
+            self._choose(state)
+
+    def _choose(self, state: State) -> None:
         probe = tuning.probe_rows(len(state.X), np.random.default_rng(self._seed))
         if self._automatic_size:
             ridge, gap = tuning.grow_sketch(state, self._penalty, self.fit_intercept, tol=self.sketch_tol, probe=probe)

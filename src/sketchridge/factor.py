@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh, solve_triangular
 
 from sketchridge.backends.base import Backend
 from sketchridge.kernels import Kernel
@@ -16,7 +15,7 @@ __all__ = ["EntryFactor", "Factor", "RowFactor", "factorize", "spectrum"]
 
 Array = np.ndarray
 _EPS = np.finfo(float).eps
-_BLOCK = 64  # landmarks taken at a time
+_BLOCK = 128  # landmarks taken at a time
 _CHUNK = 4096  # sketch columns held at a time
 
 
@@ -54,18 +53,11 @@ def factorize(backend: Backend, kernel: Kernel, X: Array, sketch: Sketch) -> Fac
     raise TypeError(f"No factor for a sketch of type {type(sketch).__name__}.")
 
 
-def spectrum(F: Array) -> tuple[Array, Array]:
-    """E (r,) in descending order and V (r, r) with FᵀF/n = V E Vᵀ; directions at rounding level are dropped.
-
-    O(nr²) time. Sums of products in float64 whatever the dtype of F.
-    """
-    gram = np.zeros((F.shape[1], F.shape[1]))
-    for i in range(0, len(F), _CHUNK):
-        f = np.asarray(F[i : i + _CHUNK], dtype=float)
-        gram += f.T @ f
-    if not gram.size:
-        return np.empty(0), gram
-    E, V = eigh(gram / len(F), driver="evd")
+def spectrum(backend: Backend, F: Array) -> tuple[Array, Array]:
+    """E (r,) in descending order and V (r, r) with FᵀF/n = V E Vᵀ; directions at rounding level are dropped. O(nr²)."""
+    if not F.shape[1]:
+        return np.empty(0), np.empty((0, 0))
+    E, V = np.linalg.eigh(backend.gram(F) / len(F))
     keep = len(E) * _EPS * E[-1] < E
     return E[keep][::-1], V[:, keep][:, ::-1]
 
@@ -95,7 +87,8 @@ class RowFactor(Factor):
         return not self.residual.any()
 
     def features(self, backend: Backend, kernel: Kernel, X: Array, X_new: Array) -> Array:
-        return _forward_solve(self.L, backend.block(kernel, X_new, X[self.pivots]))
+        none_new, none = np.empty((len(X_new), 0)), np.empty((len(self.pivots), 0))
+        return backend.schur(kernel, X_new, X[self.pivots], none_new, none, self.L)
 
     def extended(self, backend: Backend, kernel: Kernel, X: Array) -> RowFactor:
         n_old = len(self.F)
@@ -140,8 +133,7 @@ class _Cholesky:
         F = self.F[:, :r]
         accepted, corner = self._accept(rows, shares)
         stop = r + len(accepted)
-        C = self.backend.block(self.kernel, self.X, self.X[accepted]) - F @ F[accepted].T  # (n, b)
-        new = _forward_solve(corner, C)
+        new = self.backend.schur(self.kernel, self.X, self.X[accepted], F, F[accepted], corner)  # (n, b)
         new[accepted] = corner
         self.F[:, r:stop], self.L[r:stop, :r], self.L[r:stop, r:stop] = new, F[accepted], corner
         self.pivots.extend(accepted)
@@ -183,7 +175,7 @@ class EntryFactor(Factor):
         W = sum((S @ sums[columns] for columns, S in _chunks(sketch, range(sketch.size), 0, len(sums))), np.zeros((1, 1)))
         d = np.diagonal(W)
         scale = np.where(d > 0, 1 / np.sqrt(np.where(d > 0, d, 1)), 0)
-        omega, Q = eigh(scale[:, None] * (W + W.T) / 2 * scale, driver="evd")
+        omega, Q = np.linalg.eigh(scale[:, None] * (W + W.T) / 2 * scale)
         keep = omega > len(omega) * _EPS * omega[-1]
         R = scale[:, None] * Q[:, keep] / np.sqrt(omega[keep])
         return cls(sketch, sums, R, sums @ R)
@@ -222,13 +214,6 @@ def _chunks(sketch: EntrySketch, rows: range, start: int, stop: int):  # type: i
     for i in range(start, stop, _CHUNK):
         columns = range(i, min(i + _CHUNK, stop))
         yield slice(columns.start, columns.stop), sketch.entries(rows, columns)
-
-
-def _forward_solve(L: Array, C: Array) -> Array:
-    """C L⁻ᵀ by substitution, which an explicit inverse could not do accurately."""
-    if not L.size:
-        return np.empty((len(C), len(L)))
-    return solve_triangular(L, C.T, lower=True, check_finite=False).T
 
 
 def _rank_floor(diag: Array, rank: int) -> Array:

@@ -45,7 +45,7 @@ class State:
 
     @classmethod
     def of(cls, backend: Backend, kernel: Kernel, X: Array, Y: Array, factor: Factor) -> State:
-        E, V = spectrum(factor.F)
+        E, V = spectrum(backend, factor.F)
         Y1 = np.column_stack([Y, np.ones(len(Y))])
         P = V.T @ (factor.F.T @ Y1) / np.sqrt(len(X) * E)[:, None]
         rest = Y1.T @ Y1 - P.T @ P
@@ -209,7 +209,8 @@ class Ridge:
         return o, 1 - a @ (self.D * o)
 
     def _in_blocks(self, function: Callable[[Array], Array], X_new: Array) -> Array:
-        return np.concatenate([function(X_new[rows]) for rows in _blocks(len(X_new), len(self.state.V) + 1)])
+        with self.state.backend.alone():
+            return np.concatenate([function(X_new[rows]) for rows in _blocks(len(X_new), len(self.state.V) + 1)])
 
 
 def degrees_of_freedom(state: State, lams: Array, fit_intercept: bool) -> Array:

@@ -1,8 +1,9 @@
-"""The primitives every backend offers: all that is ever done with an n×n kernel matrix."""
+"""The primitives every backend offers: all that is ever done with arrays as long as the data."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
@@ -22,6 +23,10 @@ class Backend(ABC):
     name: str
     dtype: np.dtype
 
+    def alone(self) -> AbstractContextManager[object]:
+        """A context for a series of calls, in which no other threads of this process compete with the backend's."""
+        return nullcontext()
+
     @abstractmethod
     def matmul(self, kernel: Kernel, X: Array, Z: Array, V: Array) -> Array:
         """k(X, Z) @ V, with X (t, d), Z (n, d), V (n, q): (t, q). O(tnq) time, O(tq) memory."""
@@ -33,3 +38,11 @@ class Backend(ABC):
     @abstractmethod
     def block(self, kernel: Kernel, X: Array, Z: Array) -> Array:
         """k(X, Z) itself, in float64 whatever ``dtype``: landmark columns are factorised."""
+
+    @abstractmethod
+    def schur(self, kernel: Kernel, X: Array, Z: Array, F: Array, F_Z: Array, L: Array) -> Array:
+        """(k(X, Z) − F F_Zᵀ) L⁻ᵀ in float64, with Z (b, d), F (n, r), F_Z (b, r), L (b, b) triangular: (n, b). O(nb(r + b))."""
+
+    @abstractmethod
+    def gram(self, F: Array) -> Array:
+        """FᵀF in float64: (r, r)."""

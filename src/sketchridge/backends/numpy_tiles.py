@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from itertools import product
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from threadpoolctl import ThreadpoolController
 
 from sketchridge.backends.base import Backend
@@ -39,6 +41,10 @@ class NumpyTiles(Backend):
         side = int(np.sqrt(memory / (3 * self.workers * self.dtype.itemsize)))
         self.tile = max(1, min(tile, side))
 
+    def alone(self) -> AbstractContextManager[object]:
+        """BLAS held to one thread: its idle threads spin for a while, on the cores that the tiles need."""
+        return _controller().limit(limits=1, user_api="blas")
+
     def matmul(self, kernel: Kernel, X: Array, Z: Array, V: Array) -> Array:
         V = np.ascontiguousarray(V, dtype=self.dtype)
         fill = _tile_filler(kernel, X, Z, self.dtype)
@@ -66,14 +72,30 @@ class NumpyTiles(Backend):
         return self._sum_strips(strip, len(X), len(Z), np.empty(len(X)))
 
     def block(self, kernel: Kernel, X: Array, Z: Array) -> Array:
-        out = np.empty((len(X), len(Z)))
         fill = _tile_filler(kernel, X, Z, np.dtype(float))
 
-        def strip(rows: slice) -> None:
+        def strip(rows: slice, out: Array) -> None:
             for cols in _slices(len(Z), self.tile):
-                out[rows, cols] = fill(rows, cols)
+                out[:, cols] = fill(rows, cols)
 
-        self._run([lambda rows=rows: strip(rows) for rows in _slices(len(X), self.tile)], out.size)  # type: ignore[misc]
+        return self._fill_rows(strip, np.empty((len(X), len(Z))))
+
+    def schur(self, kernel: Kernel, X: Array, Z: Array, F: Array, F_Z: Array, L: Array) -> Array:
+        fill = _tile_filler(kernel, X, Z, np.dtype(float))
+
+        def strip(rows: slice, out: Array) -> None:
+            C = fill(rows, slice(None)) - F[rows] @ F_Z.T
+            out[:] = solve_triangular(L, C.T, lower=True, check_finite=False).T
+
+        return self._fill_rows(strip, np.empty((len(X), len(Z))))
+
+    def gram(self, F: Array) -> Array:
+        jobs = [lambda rows=rows: F[rows].T @ F[rows] for rows in _slices(len(F), max(self.tile, -(-len(F) // self.workers)))]
+        return sum(self._run(jobs, F.size), np.zeros((F.shape[1], F.shape[1])))
+
+    def _fill_rows(self, strip: Callable[[slice, Array], None], out: Array) -> Array:
+        if out.size:
+            self._run([lambda rows=rows: strip(rows, out[rows]) for rows in _slices(len(out), self.tile)], out.size)
         return out
 
     def _sum_strips(self, strip: Callable[[slice, Iterable[slice]], Array], t: int, n: int, out: Array) -> Array:
@@ -89,11 +111,11 @@ class NumpyTiles(Backend):
         return out
 
     def _run(self, jobs: list[Callable[[], Array | None]], evaluations: int) -> Iterable[Array | None]:
-        if evaluations < _SMALL or self.workers == 1:
-            with _controller().limit(limits=1, user_api="blas"):
+        with self.alone():
+            if evaluations < _SMALL or self.workers == 1:
                 return [job() for job in jobs]
-        with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(self.workers) as pool:
-            return list(pool.map(lambda job: job(), jobs))
+            with ThreadPoolExecutor(self.workers) as pool:
+                return list(pool.map(lambda job: job(), jobs))
 
 
 @lru_cache(maxsize=1)
