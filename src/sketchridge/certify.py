@@ -10,8 +10,6 @@ from sketchridge.state import Ridge
 
 __all__ = ["Certificate", "trace_certificate"]
 
-_EPS = np.finfo(float).eps
-
 
 @dataclass(frozen=True)
 class Certificate:
@@ -47,5 +45,5 @@ def trace_certificate(ridge: Ridge) -> Certificate:
 
 def rounding(ridge: Ridge) -> float:
     """8√n ε tr(K), with ε the precision of the kernel products."""
-    eps = np.finfo(ridge.state.backend.dtype).eps
+    eps = np.finfo(ridge.backend.dtype).eps
     return float(8 * np.sqrt(len(ridge.state.X)) * eps * ridge.state.trace)

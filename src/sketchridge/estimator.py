@@ -206,31 +206,37 @@ class SketchedKernelRidge(KernelRegressor):
     def _choose(self, state: State) -> None:
         probe = tuning.probe_rows(len(state.X), np.random.default_rng(self._seed))
         if self._automatic_size:
-            ridge, gap = tuning.grow_sketch(state, self._penalty, self.fit_intercept, tol=self.sketch_tol, probe=probe)
+            ridge, gap = tuning.grow_sketch(state, self._penalized, tol=self.sketch_tol, probe=probe)
         else:
-            state = self._sized(state)
-            ridge = Ridge(state, self._penalty(state), self.fit_intercept)
+            ridge = self._penalized(self._sized(state))
             gap = tuning.gap(ridge, probe)
-            if isinstance(self.alpha, str) and ridge.lam < tuning.sketch_floor(state):
+            if isinstance(self.alpha, str) and ridge.lam < tuning.sketch_floor(ridge.state):
                 warnings.warn(
-                    f"alpha={self.alpha!r} chose λ = {ridge.lam:.3g}, too small for a sketch of {state.sketch.size} rows: the "
+                    f"alpha={self.alpha!r} chose λ = {ridge.lam:.3g}, too small for a sketch of {ridge.state.sketch.size} rows: the "
                     "sketch, not λ, regularises, and V2 is far above V1. Give a larger sketch_size or sketch_size='auto'.",
-                    stacklevel=3,
+                    stacklevel=4,
                 )
         self._set_ridge(ridge, ridge.state.kernel, ridge.state.Y)
         self.gap_ = gap
         self.sketch_: Sketch = ridge.state.sketch
         self.sketch_size_ = self.sketch_.size
         self.certificate_ = trace_certificate(ridge)
-        self.backend_ = ridge.state.backend.name
-        self.dtype_ = str(ridge.state.backend.dtype)
+        self.backend_ = ridge.backend.name
+        self.dtype_ = str(ridge.backend.dtype)
 
-    def _penalty(self, state: State) -> float:
-        """λ: given, or chosen by the data and then, for an automatic size, held where the sketch can follow."""
-        if not isinstance(self.alpha, str):
-            return self.alpha / len(state.X)
-        floor = tuning.sketch_floor(state) if self._automatic_size else 0.0
-        return tuning.choose_lambda(state, self.alpha, self.fit_intercept, floor=floor)
+    def _penalized(self, state: State) -> Ridge:
+        """The state with λ given, or chosen by the data and then, for an automatic size, held where the sketch can follow.
+
+        With dtype="auto" kernel products for variances are single where that costs V2 less than a hundredth of `sketch_tol`.
+        """
+        if isinstance(self.alpha, str):
+            floor = tuning.sketch_floor(state) if self._automatic_size else 0.0
+            lam = tuning.choose_lambda(state, self.alpha, self.fit_intercept, floor=floor)
+        else:
+            lam = self.alpha / len(state.X)
+        single = self.dtype == "auto" and tuning.single_precision_error(state, lam) <= self.sketch_tol / 100
+        backend = as_backend(self.backend, "float32") if single else state.backend
+        return Ridge(state, lam, self.fit_intercept, backend)
 
     def _sized(self, state: State) -> State:
         """The state with the sketch size that was asked for."""

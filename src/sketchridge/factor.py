@@ -172,6 +172,8 @@ class EntryFactor(Factor):
     @classmethod
     def of(cls, sketch: EntrySketch, sums: Array) -> EntryFactor:
         """R = D Q Ω^(−1/2) from D (S G Sᵀ) D = Q Ω Qᵀ, with D scaling its diagonal to 1 and ω at rounding level dropped."""
+        if not sketch.size:
+            return cls(sketch, sums, np.empty((0, 0)), sums)
         W = sum((S @ sums[columns] for columns, S in _chunks(sketch, range(sketch.size), 0, len(sums))), np.zeros((1, 1)))
         d = np.diagonal(W)
         scale = np.where(d > 0, 1 / np.sqrt(np.where(d > 0, d, 1)), 0)
@@ -182,7 +184,7 @@ class EntryFactor(Factor):
 
     @property
     def complete(self) -> bool:
-        return self.F.shape[1] < self.sketch.size or self.F.shape[1] >= len(self.F)
+        return 0 < self.F.shape[1] < self.sketch.size or self.F.shape[1] >= len(self.F)
 
     def features(self, backend: Backend, kernel: Kernel, X: Array, X_new: Array) -> Array:
         return _sketched_sums(backend, kernel, X_new, X, self.sketch, range(self.sketch.size)) @ self.R

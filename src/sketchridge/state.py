@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -75,10 +75,6 @@ class State:
         factor = self.factor.grown(self.backend, self.kernel, self.X, size)
         return State.of(self.backend, self.kernel, self.X, self.Y, factor)
 
-    def on(self, backend: Backend) -> State:
-        """The same state with its products computed elsewhere."""
-        return replace(self, backend=backend)
-
     def features(self, X_new: Array) -> Array:
         """φ(x)/√n = Vᵀψ(x), the features of the sketched model in its eigenbasis: (t, r)."""
         return self.factor.features(self.backend, self.kernel, self.X, X_new) @ self.V
@@ -100,6 +96,7 @@ class Ridge:
     state: State
     lam: float
     fit_intercept: bool
+    backend: Backend  # of products with k(X_new, X), which may be less precise than the state's
 
     @cached_property
     def D(self) -> Array:
@@ -157,13 +154,13 @@ class Ridge:
     def _v2(self, X_new: Array) -> Array:
         state, n = self.state, len(self.state.X)
         F = state.factor.F
-        B = state.backend.matmul(state.kernel, X_new, state.X, F)  # (t, m)
+        B = self.backend.matmul(state.kernel, X_new, state.X, F)  # (t, m)
         C = (((B @ state.V) * self.D) @ state.V.T) / n
         if self.fit_intercept:
-            mass = state.backend.matmul(state.kernel, X_new, state.X, np.ones((n, 1)))[:, 0]
+            mass = self.backend.matmul(state.kernel, X_new, state.X, np.ones((n, 1)))[:, 0]
             missing = n * self.lam - (mass - C @ F.sum(axis=0))  # nλ(1 − 1ᵀw)
             F, C = np.column_stack([F, self.unit_weights]), np.column_stack([C, -missing])
-        return state.backend.residual_sqnorm(state.kernel, X_new, state.X, F, C) / (n * self.lam) ** 2
+        return self.backend.residual_sqnorm(state.kernel, X_new, state.X, F, C) / (n * self.lam) ** 2
 
     def v3(self, X_new: Array) -> Array:
         """V3(x)/σ² = Σ_j E_j φ_j² D_j²/n², the variance of the sketched mean: (t,)."""

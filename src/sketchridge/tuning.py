@@ -18,6 +18,7 @@ __all__ = [
     "LambdaPath",
     "choose_lambda",
     "gap",
+    "gcv_scores",
     "gcv_bandwidth",
     "grow_sketch",
     "lambda_grid",
@@ -25,6 +26,9 @@ __all__ = [
     "loo_errors",
     "median_bandwidth",
     "noise_variance",
+    "probe_rows",
+    "single_precision_error",
+    "sketch_floor",
 ]
 
 Array = np.ndarray
@@ -80,7 +84,7 @@ def loo_errors(state: State, lams: Array, fit_intercept: bool) -> Array:
     n, q = state.Y.shape
     shrink = state.E / (state.E + lams[:, None])  # (l, r): of the smoother, in the basis H E^(−1/2)
     total = np.zeros(len(lams))
-    ridges = [Ridge(state, lam, fit_intercept) for lam in lams]
+    ridges = [Ridge(state, lam, fit_intercept, state.backend) for lam in lams]
     for rows, squares in state.squared_rows():
         h = squares @ (shrink / (n * state.E)).T  # (rows, l)
         F = state.factor.F[rows]
@@ -125,17 +129,15 @@ def probe_rows(n: int, rng: np.random.Generator) -> Array:
     return rng.choice(n, size=min(n, _PROBE), replace=False)
 
 
-def grow_sketch(
-    state: State, penalty: Callable[[State], float], fit_intercept: bool, *, tol: float, probe: Array
-) -> tuple[Ridge, float]:
+def grow_sketch(state: State, penalized: Callable[[State], Ridge], *, tol: float, probe: Array) -> tuple[Ridge, float]:
     """Grow m = 64, 128, … until the gap is at most 1 + tol, the numerical rank is reached or m = min(n, 2048).
 
-    Returns the ridge with the λ that ``penalty`` chose for its sketch, and its gap.
+    ``penalized`` chooses λ for a state. Returns the last ridge and its gap.
     """
     limit = min(len(state.X), _SIZES[-1])
     while True:
         if state.sketch.size:
-            ridge = Ridge(state, penalty(state), fit_intercept)
+            ridge = penalized(state)
             full = state.factor.complete or state.sketch.size >= limit
             reached = gap(ridge, probe) if full or ridge.lam >= sketch_floor(state) else np.inf
             if full or reached <= 1 + tol:
@@ -149,6 +151,13 @@ def grow_sketch(
             stacklevel=4,
         )
     return ridge, reached
+
+
+def single_precision_error(state: State, lam: float) -> float:
+    """How far float32 products may put V2 off, relative: ε·max(4, largest ‖u‖²)·E₁/λ, as measured in docs/precision.md."""
+    U = state.kernel.coordinates(state.X)
+    spread = np.einsum("ij,ij->i", U, U).max() if state.kernel.geometry == "distance" else 0.0
+    return float(np.finfo(np.float32).eps * max(4.0, spread) * state.largest / lam)
 
 
 def median_bandwidth(X: Array, kernel: Kernel) -> float:
