@@ -212,8 +212,8 @@ class SketchedKernelRidge(KernelRegressor):
             gap = tuning.gap(ridge, probe)
             if isinstance(self.alpha, str) and ridge.lam < tuning.sketch_floor(ridge.state):
                 warnings.warn(
-                    f"alpha={self.alpha!r} chose λ = {ridge.lam:.3g}, too small for a sketch of {ridge.state.sketch.size} rows: the "
-                    "sketch, not λ, regularises, and V2 is far above V1. Give a larger sketch_size or sketch_size='auto'.",
+                    f"alpha={self.alpha!r} chose λ = {ridge.lam:.3g}, too small for a sketch of {ridge.state.sketch.size} rows: "
+                    "the sketch, not λ, regularises, and V2 is far above V1. Give a larger sketch_size or sketch_size='auto'.",
                     stacklevel=4,
                 )
         self._set_ridge(ridge, ridge.state.kernel, ridge.state.Y)

@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -19,6 +20,7 @@ from sketchridge.kernels import Kernel
 __all__ = ["NumpyTiles"]
 
 Array = np.ndarray
+T = TypeVar("T")
 _SMALL = 2**16  # kernel evaluations below which threads cost more than they save
 
 
@@ -90,12 +92,15 @@ class NumpyTiles(Backend):
         return self._fill_rows(strip, np.empty((len(X), len(Z))))
 
     def gram(self, F: Array) -> Array:
-        jobs = [lambda rows=rows: F[rows].T @ F[rows] for rows in _slices(len(F), max(self.tile, -(-len(F) // self.workers)))]
-        return sum(self._run(jobs, F.size), np.zeros((F.shape[1], F.shape[1])))
+        def strip(rows: slice) -> Array:
+            return F[rows].T @ F[rows]
+
+        rows = _slices(len(F), max(self.tile, -(-len(F) // self.workers)))
+        return np.sum(self._run([partial(strip, r) for r in rows], F.size), axis=0)
 
     def _fill_rows(self, strip: Callable[[slice, Array], None], out: Array) -> Array:
         if out.size:
-            self._run([lambda rows=rows: strip(rows, out[rows]) for rows in _slices(len(out), self.tile)], out.size)
+            self._run([partial(strip, rows, out[rows]) for rows in _slices(len(out), self.tile)], out.size)
         return out
 
     def _sum_strips(self, strip: Callable[[slice, Iterable[slice]], Array], t: int, n: int, out: Array) -> Array:
@@ -104,13 +109,13 @@ class NumpyTiles(Backend):
         parts = 1 if t >= 64 * self.workers else self.workers
         column_groups = np.array_split(np.array(_slices(n, self.tile), dtype=object), parts)
         jobs = list(product(row_tiles, column_groups))
-        sums = self._run([lambda r=r, c=c: strip(r, c) for r, c in jobs], t * n)  # type: ignore[misc]
+        sums = self._run([partial(strip, rows, group) for rows, group in jobs], t * n)
         out[:] = 0
         for (rows, _), total in zip(jobs, sums, strict=True):
             out[rows] += total
         return out
 
-    def _run(self, jobs: list[Callable[[], Array | None]], evaluations: int) -> Iterable[Array | None]:
+    def _run(self, jobs: list[partial[T]], evaluations: int) -> list[T]:
         with self.alone():
             if evaluations < _SMALL or self.workers == 1:
                 return [job() for job in jobs]
