@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import lru_cache, partial
-from itertools import product
 from typing import TypeVar
 
 import numpy as np
@@ -51,27 +50,23 @@ class NumpyTiles(Backend):
         V = np.ascontiguousarray(V, dtype=self.dtype)
         fill = _tile_filler(kernel, X, Z, self.dtype)
 
-        def strip(rows: slice, columns: Iterable[slice]) -> Array:
-            total = np.zeros((rows.stop - rows.start, V.shape[1]))
-            for cols in columns:
-                total += fill(rows, cols) @ V[cols]
-            return total
+        def strip(rows: slice, out: Array) -> None:
+            for cols in _slices(len(Z), self.tile):
+                out += fill(rows, cols) @ V[cols]
 
-        return self._sum_strips(strip, len(X), len(Z), np.empty((len(X), V.shape[1])))
+        return self._fill_rows(strip, np.zeros((len(X), V.shape[1])), len(Z))
 
     def residual_sqnorm(self, kernel: Kernel, X: Array, Z: Array, H: Array, C: Array) -> Array:
         H, C = np.asarray(H, dtype=self.dtype), np.asarray(C, dtype=self.dtype)
         fill = _tile_filler(kernel, X, Z, self.dtype)
 
-        def strip(rows: slice, columns: Iterable[slice]) -> Array:
-            total = np.zeros(rows.stop - rows.start)
-            for cols in columns:
+        def strip(rows: slice, out: Array) -> None:
+            for cols in _slices(len(Z), self.tile):
                 r = fill(rows, cols)
                 r -= C[rows] @ H[cols].T
-                total += np.einsum("ij,ij->i", r, r)
-            return total
+                out += np.einsum("ij,ij->i", r, r)
 
-        return self._sum_strips(strip, len(X), len(Z), np.empty(len(X)))
+        return self._fill_rows(strip, np.zeros(len(X)), len(Z))
 
     def block(self, kernel: Kernel, X: Array, Z: Array) -> Array:
         fill = _tile_filler(kernel, X, Z, np.dtype(float))
@@ -80,7 +75,7 @@ class NumpyTiles(Backend):
             for cols in _slices(len(Z), self.tile):
                 out[:, cols] = fill(rows, cols)
 
-        return self._fill_rows(strip, np.empty((len(X), len(Z))))
+        return self._fill_rows(strip, np.empty((len(X), len(Z))), len(Z))
 
     def schur(self, kernel: Kernel, X: Array, Z: Array, F: Array, F_Z: Array, L: Array) -> Array:
         fill = _tile_filler(kernel, X, Z, np.dtype(float))
@@ -89,7 +84,7 @@ class NumpyTiles(Backend):
             C = fill(rows, slice(None)) - F[rows] @ F_Z.T
             out[:] = solve_triangular(L, C.T, lower=True, check_finite=False).T
 
-        return self._fill_rows(strip, np.empty((len(X), len(Z))))
+        return self._fill_rows(strip, np.empty((len(X), len(Z))), len(Z))
 
     def gram(self, F: Array) -> Array:
         def strip(rows: slice) -> Array:
@@ -98,21 +93,11 @@ class NumpyTiles(Backend):
         rows = _slices(len(F), max(self.tile, -(-len(F) // self.workers)))
         return np.sum(self._run([partial(strip, r) for r in rows], F.size), axis=0)
 
-    def _fill_rows(self, strip: Callable[[slice, Array], None], out: Array) -> Array:
+    def _fill_rows(self, strip: Callable[[slice, Array], None], out: Array, n: int) -> Array:
+        """Let ``strip`` fill every row of tiles of ``out``, each from n columns of the kernel matrix."""
         if out.size:
-            self._run([partial(strip, rows, out[rows]) for rows in _slices(len(out), self.tile)], out.size)
-        return out
-
-    def _sum_strips(self, strip: Callable[[slice, Iterable[slice]], Array], t: int, n: int, out: Array) -> Array:
-        """Run ``strip`` on every row of tiles and store its sums; where rows are few, columns are shared out too."""
-        row_tiles = _slices(t, min(self.tile, max(1, -(-t // self.workers))))
-        parts = 1 if t >= 64 * self.workers else self.workers
-        column_groups = np.array_split(np.array(_slices(n, self.tile), dtype=object), parts)
-        jobs = list(product(row_tiles, column_groups))
-        sums = self._run([partial(strip, rows, group) for rows, group in jobs], t * n)
-        out[:] = 0
-        for (rows, _), total in zip(jobs, sums, strict=True):
-            out[rows] += total
+            rows = _slices(len(out), min(self.tile, -(-len(out) // self.workers)))
+            self._run([partial(strip, r, out[r]) for r in rows], len(out) * n)
         return out
 
     def _run(self, jobs: list[partial[T]], evaluations: int) -> list[T]:
