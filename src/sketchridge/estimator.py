@@ -13,13 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchridge import tuning
 from sketchridge.backends import Backend, NumpyTiles, as_backend
-from sketchridge.certify import Certificate, trace_certificate
-from sketchridge.dense import dense_ridge
+from sketchridge.certify import Certificate, norm_certificate, trace_certificate
+from sketchridge.dense import DenseRidge, dense_ridge
+from sketchridge.refine import exact_mean, refined_variance, v1
 from sketchridge.regressor import Array, KernelRegressor
 from sketchridge.sketches import ArraySketch, RPCholeskySketch, Sketch, as_sketch
 from sketchridge.state import Ridge, State, build
 
 __all__ = ["ExactKernelRidge", "SketchedKernelRidge"]
+
+_MEAN_TOL = 1e-8
 
 
 class ExactKernelRidge(KernelRegressor):
@@ -38,6 +41,7 @@ class ExactKernelRidge(KernelRegressor):
     lambda_, alpha_, bandwidth_, noise_variance_, effective_dof_, s_lambda_, eigenvalues_, path_, loo_error_
     """
 
+    _ridge: DenseRidge
     _std_kind = "v1"
     _kinds = ("v1", "gp", "bias2")
 
@@ -90,7 +94,7 @@ class ExactKernelRidge(KernelRegressor):
     @cached_property
     def _path_state(self) -> State:
         ridge = self._ridge
-        return _complete_state(ridge.backend, ridge.kernel, ridge.X, ridge.Y)  # type: ignore[union-attr]
+        return _complete_state(ridge.backend, ridge.kernel, ridge.X, ridge.Y)
 
 
 class SketchedKernelRidge(KernelRegressor):
@@ -104,7 +108,7 @@ class SketchedKernelRidge(KernelRegressor):
     sketch : a name of `sketchridge.sketches.SKETCHES`, "auto" (= "rpcholesky"), an (m, n) array or a sketch object.
     sketch_size : the number of rows m, or "auto" to grow it until the gap V2/V3 is at most 1 + `sketch_tol`.
     sketch_tol : how far V2 may typically be from V1, relative, where the size is automatic.
-    solver : "sketch", the sketched mean.
+    solver : "sketch", the sketched mean, or "pcg", the exact mean by conjugate gradients, with a residual of at most 1e-8·‖y‖.
     noise_variance : σ², one for each target, or "auto" to estimate it from the residuals.
     fit_intercept : fit an unpenalised constant jointly.
     backend : where kernel products are computed: "auto", a name of `sketchridge.backends.BACKENDS` or a backend object.
@@ -117,8 +121,9 @@ class SketchedKernelRidge(KernelRegressor):
     sketch_, sketch_size_, gap_ : the gap reached, certificate_ : a uniform bound, dtype_, backend_
     """
 
+    _ridge: Ridge
     _std_kind = "v2"
-    _kinds = ("v2", "v3", "gp", "bias2")
+    _kinds = ("v1", "v2", "v3", "gp", "bias2")
 
     def __init__(
         self,
@@ -170,33 +175,65 @@ class SketchedKernelRidge(KernelRegressor):
         self._checked_backend()
         X, Y = self._validated(X, y, reset=False)
         self._kernel.check_domain(X)
-        self._finish(self._ridge.state.extended(X, Y - self._shift))  # type: ignore[union-attr]
+        self._finish(self._ridge.state.extended(X, Y - self._shift))
         return self
 
-    def variance(self, X: Any, kind: str = "v2") -> Array:
+    def variance(
+        self, X: Any, kind: str = "v2", *, refine: int = 0, tol: float | None = None, return_bound: bool = False
+    ) -> Array | tuple[Array, Array]:
         """The variance of the prediction at each row of X.
 
         Parameters
         ----------
         X : (t, d) array or table.
-        kind : "v2", the sketched variance of the exact mean, and "v3", the variance of the sketched mean, in units of y²;
-            "gp", the posterior variance, and "bias2", the worst squared bias over the unit ball, both of the sketched model
-            and in units of the kernel. v2 and v3 go to zero far from the data, gp and bias2 do not.
+        kind : "v1", the exact variance of the exact mean, by refinement; "v2", its sketched estimate, and "v3", the variance of
+            the sketched mean, all in units of y²; "gp", the posterior variance, and "bias2", the worst squared bias over the unit
+            ball, both of the sketched model and in units of the kernel. v1, v2 and v3 go to zero far from the data, gp and bias2
+            do not.
+        refine : steps from V2 toward V1, each a product with the whole kernel matrix: O(n²) a point.
+        tol : the largest relative error of "v1"; 0.01 unless given.
+        return_bound : also return a rigorous bound on |√V1 − √variance|, rounding included, for "v1" and "v2".
+
+        Returns
+        -------
+        variance : (t,), or (t, q) for several targets. bound : the same shape, if asked for.
         """
         X = self._validated_points(X)
         self._check_kind(kind)
-        return self._variance(X, kind)
+        _check_refinement(kind, refine, tol, return_bound)
+        if kind == "v1":
+            refined = v1(self._ridge, X, tol=0.01 if tol is None else tol)
+        elif refine or return_bound:
+            refined = refined_variance(self._ridge, X, steps=int(refine))
+        else:
+            return self._variance(X, kind)
+        variance = self._scaled(refined.variance, self.noise_variance_)
+        return (variance, self._scaled(refined.bound, np.sqrt(self.noise_variance_))) if return_bound else variance
 
     def certificate(self, method: str = "trace") -> Certificate:
-        """A bound on |√V2 − √V1| that holds at every point; "trace" is free."""
+        """A bound on |√V2 − √V1| that holds at every point.
+
+        Parameters
+        ----------
+        method : "trace" is free; "norm" is tighter, takes a few products with the whole kernel matrix, and fails with the
+            probability it states.
+        """
         check_is_fitted(self)
-        if method != "trace":
-            raise ValueError(f"Unknown certificate {method!r}: give 'trace'.")
-        return trace_certificate(self._ridge)  # type: ignore[arg-type]
+        if method == "trace":
+            return trace_certificate(self._ridge)
+        if method == "norm":
+            return norm_certificate(self._ridge, np.random.default_rng(self._seed))
+        raise ValueError(f"Unknown certificate {method!r}: give 'trace' or 'norm'.")
+
+    def _mean(self, X: Array) -> Array:
+        if self.solver == "sketch":
+            return super()._mean(X)
+        state, (coefficients, offset) = self._path_state, self._exact_mean
+        return offset + state.backend.matmul(state.kernel, X, state.X, coefficients)
 
     @property
     def _path_state(self) -> State:
-        return self._ridge.state  # type: ignore[union-attr]
+        return self._ridge.state
 
     def _finish(self, state: State) -> None:
         """Choose the sketch size and λ, then set the fitted attributes."""
@@ -216,6 +253,8 @@ class SketchedKernelRidge(KernelRegressor):
                     "the sketch, not λ, regularises, and V2 is far above V1. Give a larger sketch_size or sketch_size='auto'.",
                     stacklevel=4,
                 )
+        if self.solver == "pcg":
+            self._exact_mean = exact_mean(ridge, tol=_MEAN_TOL)
         self._set_ridge(ridge, ridge.state.kernel, ridge.state.Y)
         self.gap_ = gap
         self.sketch_: Sketch = ridge.state.sketch
@@ -254,8 +293,8 @@ class SketchedKernelRidge(KernelRegressor):
     def _checked_backend(self) -> Backend:
         """Check every parameter that needs no data, and return the backend."""
         self._check_parameters()
-        if self.solver != "sketch":
-            raise ValueError(f"Unknown solver {self.solver!r}: give 'sketch'.")
+        if self.solver not in ("sketch", "pcg"):
+            raise ValueError(f"Unknown solver {self.solver!r}: give 'sketch' or 'pcg'.")
         if not isinstance(self.sketch_size, Integral) and self.sketch_size != "auto":
             raise ValueError(f"sketch_size must be a whole number from 1 up or 'auto', got {self.sketch_size!r}.")
         if isinstance(self.sketch_size, Integral) and self.sketch_size < 1:
@@ -263,6 +302,17 @@ class SketchedKernelRidge(KernelRegressor):
         if not self.sketch_tol > 0:
             raise ValueError(f"sketch_tol must be positive, got {self.sketch_tol!r}.")
         return as_backend(self.backend, "float64" if self.dtype == "auto" else self.dtype)
+
+
+def _check_refinement(kind: str, refine: int, tol: float | None, return_bound: bool) -> None:
+    if kind not in ("v1", "v2") and (refine or return_bound):
+        raise ValueError(f"refine and return_bound lead from 'v2' to 'v1'; there is nothing to refine in kind={kind!r}.")
+    if not isinstance(refine, Integral) or refine < 0:
+        raise ValueError(f"refine must be a whole number of steps from 0 up, got {refine!r}.")
+    if kind == "v1" and refine:
+        raise ValueError("kind='v1' takes as many steps as tol needs: give tol, or kind='v2' with refine.")
+    if tol is not None and (kind != "v1" or not 0 < tol < np.inf):
+        raise ValueError(f"tol must be a positive number and goes with kind='v1', got tol={tol!r} and kind={kind!r}.")
 
 
 def _complete_state(backend: Backend, kernel: Any, X: Array, Y: Array) -> State:

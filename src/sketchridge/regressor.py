@@ -44,7 +44,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         mean : (t,), or (t, q) for several targets. std : the same shape, if asked for.
         """
         X = self._validated_points(X)
-        mean = self._shift + self._ridge.mean(X)
+        mean = self._shift + self._mean(X)
         mean = mean[:, 0] if self._single_target else mean
         return (mean, np.sqrt(self._variance(X, self._std_kind))) if return_std else mean
 
@@ -97,7 +97,14 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         unit = getattr(self._ridge, kind)(X)
         if kind in ("gp", "bias2"):
             return unit
-        return unit * self.noise_variance_ if self._single_target else np.outer(unit, self.noise_variance_)
+        return self._scaled(unit, self.noise_variance_)
+
+    def _scaled(self, unit: Array, factor: float | Array) -> Array:
+        """unit (t,) times a factor for each target: (t,) or (t, q)."""
+        return unit * factor if self._single_target else np.outer(unit, factor)
+
+    def _mean(self, X: Array) -> Array:
+        return self._ridge.mean(X)
 
     def _check_kind(self, kind: str) -> None:
         if kind not in self._kinds:

@@ -60,6 +60,12 @@ class State:
         """τ = tr K − tr K̂, not below 0."""
         return max(self.trace - float(np.einsum("ij,ij->", self.factor.F, self.factor.F)) / len(self.X), 0.0)
 
+    @cached_property
+    def spread(self) -> float:
+        """The largest ‖u‖² in the kernel's coordinates, by which rounding grows in squared distances; 0 for other kernels."""
+        U = self.kernel.coordinates(self.X)
+        return float(np.einsum("ij,ij->i", U, U).max()) if self.kernel.geometry == "distance" else 0.0
+
     @property
     def largest(self) -> float:
         """E₁, or 1 where the kernel vanishes on the data."""

@@ -155,9 +155,7 @@ def grow_sketch(state: State, penalized: Callable[[State], Ridge], *, tol: float
 
 def single_precision_error(state: State, lam: float) -> float:
     """How far float32 products may put V2 off, relative: ε·max(4, largest ‖u‖²)·E₁/λ, as measured in docs/precision.md."""
-    U = state.kernel.coordinates(state.X)
-    spread = np.einsum("ij,ij->i", U, U).max() if state.kernel.geometry == "distance" else 0.0
-    return float(np.finfo(np.float32).eps * max(4.0, spread) * state.largest / lam)
+    return float(np.finfo(np.float32).eps * max(4.0, state.spread) * state.largest / lam)
 
 
 def median_bandwidth(X: Array, kernel: Kernel) -> float:

@@ -1,0 +1,188 @@
+"""From the sketch to the exact answer: preconditioned conjugate gradients, with a proof of how far the result can be off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sketchridge.certify import rounding
+from sketchridge.progress import status
+from sketchridge.state import Ridge
+
+__all__ = ["PrecisionError", "Refined", "exact_mean", "refined_variance", "v1"]
+
+Array = np.ndarray
+_BYTES = 2**30  # of the arrays as long as the data while a block of points is refined
+_STEPS = 500  # before the residual is taken afresh
+
+
+class PrecisionError(RuntimeError):
+    """A tolerance that the chosen precision cannot reach."""
+
+
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """Variances for unit noise with a rigorous bound on |√V1 − √V|, rounding included: each (t,)."""
+
+    variance: Array
+    bound: Array
+
+
+def refined_variance(ridge: Ridge, X_new: Array, *, steps: int) -> Refined:
+    """V2 after a number of steps toward V1. One product with K a step and one for the bound: O(n²) a point each."""
+
+    def block(system: System, B: Array) -> tuple[Array, Array]:
+        Z = system.start(B)
+        if steps:
+            Z, _ = _conjugate_gradients(system, Z, system.residual(B, Z), _never, steps)
+        return Z, system.residual(B, Z)
+
+    return _in_blocks(ridge, X_new, block)
+
+
+def v1(ridge: Ridge, X_new: Array, *, tol: float) -> Refined:
+    """V1 with a relative error of at most ``tol``, by as many steps as each point needs.
+
+    Points are given up as done when bound/√V ≤ √(1 + tol) − 1. A tolerance below rounding raises PrecisionError.
+    """
+    allowed = np.sqrt(1 + tol) - 1
+    lost = rounding(ridge, ridge.state.backend) / ridge.lam
+
+    def unfinished(Z: Array, R: Array) -> Array:
+        return _norms(R) / ridge.lam > (allowed - lost) * _norms(Z)
+
+    def block(system: System, B: Array) -> tuple[Array, Array]:
+        Z, R = _solve(system, B, unfinished)
+        if unfinished(Z, R).any():
+            worst = np.max(_norms(R) / ridge.lam / np.maximum(_norms(Z), np.finfo(float).tiny)) + lost
+            raise PrecisionError(_advice(ridge, (1 + worst) ** 2 - 1, tol))
+        return Z, R
+
+    if lost >= allowed:
+        raise PrecisionError(_advice(ridge, (1 + lost) ** 2 - 1, tol))
+    return _in_blocks(ridge, X_new, block)
+
+
+def exact_mean(ridge: Ridge, *, tol: float) -> tuple[Array, Array]:
+    """Coefficients ω (n, q) and offset (q,) of the exact mean k_xᵀω + offset, with ‖residual‖ ≤ tol·‖Y‖.
+
+    The mean is then off by at most √(V1(x)/σ²)·tol·‖Y‖ at every x.
+    """
+    system, Y = System(ridge), ridge.state.Y
+    target = tol * np.maximum(_norms(Y), np.finfo(float).tiny)
+    Z, R = _solve(system, system.project(Y), lambda Z, R: _norms(R) > target, system.precondition(Y))
+    if (_norms(R) > target).any():
+        raise PrecisionError(
+            f"The exact mean was not reached: with {ridge.state.backend.dtype} products and λ = {ridge.lam:.3g} the residual "
+            f"stopped at {np.max(_norms(R) / _norms(Y)):.3g} of ‖y‖ instead of {tol:.3g}. Use dtype='float64', a larger alpha, a larger "
+            "sketch_size, or solver='sketch'."
+        )
+    offset = (Y - system.product(Z)).mean(axis=0) if ridge.fit_intercept else np.zeros(Y.shape[1])
+    return Z / len(Y), offset
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """(K + λI)z = k_x with the sketch as preconditioner; with an intercept, on the vectors of sum zero (and z on sum n)."""
+
+    ridge: Ridge
+
+    def product(self, Z: Array) -> Array:
+        """(K + λI)Z."""
+        state = self.ridge.state
+        return state.backend.matmul(state.kernel, state.X, state.X, Z) / len(state.X) + self.ridge.lam * Z
+
+    def project(self, R: Array) -> Array:
+        return R - R.mean(axis=0) if self.ridge.fit_intercept else R
+
+    def residual(self, B: Array, Z: Array) -> Array:
+        return self.project(B - self.product(Z))
+
+    def precondition(self, R: Array) -> Array:
+        """(K̂ + λI)⁻¹R = (R − H D HᵀR)/λ, then moved along u to sum zero."""
+        ridge, F, V = self.ridge, self.ridge.state.factor.F, self.ridge.state.V
+        Z = (R - F @ (V @ (ridge.D[:, None] * (V.T @ (F.T @ R))) / len(F))) / ridge.lam
+        return Z - np.outer(ridge.unit_weights, Z.sum(axis=0)) if ridge.fit_intercept else Z
+
+    def start(self, B: Array) -> Array:
+        """z₀ = n w' with the weights w' behind V2."""
+        Z = self.precondition(B)
+        return Z + len(B) * self.ridge.unit_weights[:, None] if self.ridge.fit_intercept else Z
+
+
+def _solve(system: System, B: Array, unfinished: Callable[[Array, Array], Array], Z: Array | None = None) -> tuple[Array, Array]:
+    """Iterate the unfinished columns, judging by residuals taken afresh, until none is left or none comes closer."""
+    Z = system.start(B) if Z is None else Z
+    R = system.residual(B, Z)
+    active = unfinished(Z, R)
+    while active.any():
+        before = _norms(R)
+        Z[:, active], _ = _conjugate_gradients(system, Z[:, active], R[:, active], lambda Z, R: unfinished(Z, 1.1 * R), _STEPS)
+        R[:, active] = system.residual(B[:, active], Z[:, active])
+        active = unfinished(Z, R) & (_norms(R) < 0.5 * before)
+    return Z, R
+
+
+def _conjugate_gradients(
+    system: System, Z: Array, R: Array, unfinished: Callable[[Array, Array], Array], steps: int
+) -> tuple[Array, Array]:
+    """Preconditioned conjugate gradients on independent columns, each until it is finished; residuals by recursion."""
+    Z, R = Z.copy(), R.copy()
+    columns = np.arange(Z.shape[1])
+    D = system.precondition(R)
+    P, rho = D, (R * D).sum(axis=0)
+    with status("Refining") as say:
+        for step in range(steps):
+            Q = system.project(system.product(P))
+            curvature = (P * Q).sum(axis=0)
+            length = np.divide(rho, curvature, out=np.zeros_like(rho), where=curvature > 0)
+            Z[:, columns] += length * P
+            R[:, columns] -= length * Q
+            keep = unfinished(Z[:, columns], R[:, columns]) & (length > 0)
+            say(f"Refining: step {step + 1}, {keep.sum()} of {Z.shape[1]} points unfinished")
+            if not keep.any():
+                break
+            columns, P, rho = columns[keep], P[:, keep], rho[keep]
+            D = system.precondition(R[:, columns])
+            rho, old = (R[:, columns] * D).sum(axis=0), rho
+            P = D + (rho / old) * P
+    return Z, R
+
+
+def _in_blocks(ridge: Ridge, X_new: Array, block: Callable[[System, Array], tuple[Array, Array]]) -> Refined:
+    """Weights and residuals by ``block``, turned into variances and bounds, for as many points at a time as memory allows."""
+    state, n = ridge.state, len(ridge.state.X)
+    system, lost = System(ridge), rounding(ridge, state.backend) / ridge.lam
+    size = max(1, _BYTES // (8 * 8 * n))
+    std, bound = np.empty(len(X_new)), np.empty(len(X_new))
+    with state.backend.alone():
+        for start in range(0, len(X_new), size):
+            rows = slice(start, min(start + size, len(X_new)))
+            B = state.backend.block(state.kernel, state.X, X_new[rows])  # (n, t)
+            scale = np.ones(B.shape[1])
+            if not ridge.fit_intercept:
+                scale = np.where(B.any(axis=0), np.abs(B).max(axis=0), 1.0)  # far from the data squares would underflow
+            Z, R = block(system, B / scale)
+            std[rows] = scale * _norms(Z) / n
+            bound[rows] = scale * _norms(R) / (n * ridge.lam) + lost * std[rows]
+    variance = std**2
+    return Refined(variance, bound + np.abs(std - np.sqrt(variance)))
+
+
+def _norms(A: Array) -> Array:
+    return np.sqrt(np.einsum("ij,ij->j", A, A))
+
+
+def _never(Z: Array, R: Array) -> Array:
+    return np.ones(Z.shape[1], dtype=bool)
+
+
+def _advice(ridge: Ridge, reached: float, tol: float) -> str:
+    dtype = ridge.state.backend.dtype
+    remedy = "dtype='float64', " if dtype == np.float32 else ""
+    return (
+        f"The tolerance {tol:.3g} was not reached: with {dtype} products and λ = {ridge.lam:.3g} the relative error is only known "
+        f"to be below {reached:.3g}. Use {remedy}a tol above that, a larger alpha, or a larger sketch_size."
+    )
