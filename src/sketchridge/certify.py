@@ -70,6 +70,10 @@ def norm_certificate(ridge: Ridge, rng: np.random.Generator) -> Certificate:
 
 
 def rounding(ridge: Ridge, backend: Backend) -> float:
-    """8√n ε tr(K) max(1, largest ‖u‖²), with ε the precision of the kernel products: what they may put K off by."""
+    """8 (√n ε tr(K) max(1, largest ‖u‖²) + the factor's noise): what rounding may put K and K̂ off by.
+
+    ε is the precision of the kernel products.
+    """
     state = ridge.state
-    return float(8 * np.sqrt(len(state.X)) * np.finfo(backend.dtype).eps * state.trace * max(1.0, state.spread))
+    products = np.sqrt(len(state.X)) * np.finfo(backend.dtype).eps * state.trace * max(1.0, state.spread)
+    return float(8 * (products + state.factor.noise))

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from sketchridge.backends.base import Backend
 from sketchridge.kernels import Kernel
@@ -20,15 +21,25 @@ _CHUNK = 4096  # sketch columns held at a time
 
 
 class Factor(ABC):
-    """F (n, r) with Ĝ = F Fᵀ, for one sketch, kernel and set of points."""
+    """F (n, r) with Ĝ = F Fᵀ, for one sketch, kernel and set of points.
+
+    ``sensitivity`` (r,) is Σ_l M_jl² ‖S_l‖‖G S_l‖ for F = (G Sᵀ) Mᵀ: how much column j amplifies rounding in W = S G Sᵀ.
+    """
 
     sketch: Sketch
     F: Array
+    sensitivity: Array
 
     @property
     @abstractmethod
     def complete(self) -> bool:
         """Whether Ĝ = G up to rounding, so that a larger sketch would change nothing."""
+
+    @property
+    def noise(self) -> float:
+        """What rounding in W may put K̂ off by: each column's share of tr K̂ times the relative error of its pivot."""
+        squares = np.einsum("ij,ij->j", self.F, self.F) / len(self.F)
+        return float(self.sketch.size * _EPS * squares @ self.sensitivity)
 
     @abstractmethod
     def features(self, backend: Backend, kernel: Kernel, X: Array, X_new: Array) -> Array:
@@ -85,6 +96,11 @@ class RowFactor(Factor):
     @property
     def complete(self) -> bool:
         return not self.residual.any()
+
+    @property
+    def sensitivity(self) -> Array:  # type: ignore[override]
+        scale = np.sqrt(self.diag[self.pivots])
+        return (solve_triangular(self.L, np.diag(scale), lower=True, check_finite=False) ** 2).sum(axis=1)
 
     def features(self, backend: Backend, kernel: Kernel, X: Array, X_new: Array) -> Array:
         none_new, none = np.empty((len(X_new), 0)), np.empty((len(self.pivots), 0))
@@ -168,19 +184,23 @@ class EntryFactor(Factor):
     sums: Array  # (n, m)
     R: Array  # (m, r)
     F: Array  # (n, r)
+    sensitivity: Array  # (r,)
 
     @classmethod
     def of(cls, sketch: EntrySketch, sums: Array) -> EntryFactor:
         """R = D Q Ω^(−1/2) from D (S G Sᵀ) D = Q Ω Qᵀ, with D scaling its diagonal to 1 and ω at rounding level dropped."""
         if not sketch.size:
-            return cls(sketch, sums, np.empty((0, 0)), sums)
-        W = sum((S @ sums[columns] for columns, S in _chunks(sketch, range(sketch.size), 0, len(sums))), np.zeros((1, 1)))
+            return cls(sketch, sums, np.empty((0, 0)), sums, np.empty(0))
+        W, sizes = np.zeros((sketch.size, sketch.size)), np.zeros(sketch.size)
+        for columns, S in _chunks(sketch, range(sketch.size), 0, len(sums)):
+            W += S @ sums[columns]
+            sizes += (S**2).sum(axis=1)
         d = np.diagonal(W)
         scale = np.where(d > 0, 1 / np.sqrt(np.where(d > 0, d, 1)), 0)
         omega, Q = np.linalg.eigh(scale[:, None] * (W + W.T) / 2 * scale)
         keep = omega > len(omega) * _EPS * omega[-1]
         R = scale[:, None] * Q[:, keep] / np.sqrt(omega[keep])
-        return cls(sketch, sums, R, sums @ R)
+        return cls(sketch, sums, R, sums @ R, np.sqrt(sizes * (sums**2).sum(axis=0)) @ R**2)
 
     @property
     def complete(self) -> bool:

@@ -70,17 +70,18 @@ def exact_mean(ridge: Ridge, *, tol: float) -> tuple[Array, Array]:
 
     The mean is then off by at most √(V1(x)/σ²)·tol·‖Y‖ at every x.
     """
-    system, Y = System(ridge), ridge.state.Y
-    target = tol * np.maximum(_norms(Y), np.finfo(float).tiny)
-    Z, R = _solve(system, system.project(Y), lambda Z, R: _norms(R) > target, system.precondition(Y))
-    if (_norms(R) > target).any():
+    system, scale = System(ridge), _norms(ridge.state.Y)
+    scale = np.where(scale > 0, scale, 1.0)
+    Y = ridge.state.Y / scale
+    Z, R = _solve(system, system.project(Y), lambda Z, R: _norms(R) > tol, system.precondition(Y))
+    if (_norms(R) > tol).any():
         raise PrecisionError(
             f"The exact mean was not reached: with {ridge.state.backend.dtype} products and λ = {ridge.lam:.3g} the residual "
-            f"stopped at {np.max(_norms(R) / _norms(Y)):.3g} of ‖y‖ instead of {tol:.3g}. Use dtype='float64', a larger alpha, a larger "
+            f"stopped at {_norms(R).max():.3g} of ‖y‖ instead of {tol:.3g}. Use dtype='float64', a larger alpha, a larger "
             "sketch_size, or solver='sketch'."
         )
     offset = (Y - system.product(Z)).mean(axis=0) if ridge.fit_intercept else np.zeros(Y.shape[1])
-    return Z / len(Y), offset
+    return scale * Z / len(Y), scale * offset
 
 
 @dataclass(frozen=True, eq=False)

@@ -119,7 +119,7 @@ class HadamardSketch(EntrySketch):
     seed: int = 0
 
     def entries(self, rows: range, columns: range) -> Array:
-        r = np.concatenate([_row_generator(self.seed, i).integers(0, 2**63, 1, dtype=np.uint64) for i in rows])
+        r = np.array([_row_generator(self.seed, i).integers(2**63) for i in rows], dtype=np.uint64)
         parity = np.bitwise_count(r[:, None] & np.arange(columns.start, columns.stop, dtype=np.uint64)) & 1
         return (1.0 - 2.0 * parity) * _column_signs(self.seed, columns)
 
@@ -132,7 +132,7 @@ class FourierSketch(EntrySketch):
     seed: int = 0
 
     def entries(self, rows: range, columns: range) -> Array:
-        theta, psi = np.array([_row_generator(self.seed, i).random(2) for i in rows]).T
+        theta, psi = np.array([_row_generator(self.seed, i).random(2) for i in rows]).reshape(-1, 2).T
         turns = np.outer(theta, np.arange(columns.start, columns.stop)) + psi[:, None]
         return np.cos(2 * np.pi * np.mod(turns, 1.0)) * _column_signs(self.seed, columns)
 

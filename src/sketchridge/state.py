@@ -17,6 +17,7 @@ __all__ = ["Ridge", "State", "build"]
 
 Array = np.ndarray
 _BLOCK_BYTES = 2**26  # of the largest temporary array while points are predicted
+_FAR = 1e-24  # of the usual ‖k_x‖²: below it squares in single precision would underflow
 
 
 def build(backend: Backend, kernel: Kernel, X: Array, Y: Array, sketch: Sketch) -> State:
@@ -155,18 +156,22 @@ class Ridge:
 
     def v2(self, X_new: Array) -> Array:
         """V2(x)/σ² = ‖k_x − H D Hᵀk_x‖²/(nλ)², the squared norm of a residual: (t,). O(nm) a point."""
-        return self._in_blocks(self._v2, X_new)
+        v2 = self._in_blocks(lambda X: self._v2(self.backend, X), X_new)
+        far = v2 * self.lam**2 < _FAR / len(self.state.X) * self.state.trace**2
+        if self.backend is not self.state.backend and far.any():
+            v2[far] = self._in_blocks(lambda X: self._v2(self.state.backend, X), X_new[far])
+        return v2
 
-    def _v2(self, X_new: Array) -> Array:
+    def _v2(self, backend: Backend, X_new: Array) -> Array:
         state, n = self.state, len(self.state.X)
         F = state.factor.F
-        B = self.backend.matmul(state.kernel, X_new, state.X, F)  # (t, m)
+        B = backend.matmul(state.kernel, X_new, state.X, F)  # (t, m)
         C = (((B @ state.V) * self.D) @ state.V.T) / n
         if self.fit_intercept:
-            mass = self.backend.matmul(state.kernel, X_new, state.X, np.ones((n, 1)))[:, 0]
+            mass = backend.matmul(state.kernel, X_new, state.X, np.ones((n, 1)))[:, 0]
             missing = n * self.lam - (mass - C @ F.sum(axis=0))  # nλ(1 − 1ᵀw)
             F, C = np.column_stack([F, self.unit_weights]), np.column_stack([C, -missing])
-        return self.backend.residual_sqnorm(state.kernel, X_new, state.X, F, C) / (n * self.lam) ** 2
+        return backend.residual_sqnorm(state.kernel, X_new, state.X, F, C) / (n * self.lam) ** 2
 
     def v3(self, X_new: Array) -> Array:
         """V3(x)/σ² = Σ_j E_j φ_j² D_j²/n², the variance of the sketched mean: (t,)."""

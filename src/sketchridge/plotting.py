@@ -1,0 +1,103 @@
+"""Pictures of a fitted estimator: its mean with intervals, and what it predicted against what was observed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_interval", "plot_observed_predicted"]
+
+Array = np.ndarray
+_BLUE, _RED, _GREY = "#1f5a8a", "#c8443c", "#6b6b6b"
+
+
+def plot_interval(
+    estimator: Any, X: Any, y: Any, *, feature: int = 0, grid: int = 200, confidence_level: float = 0.95, ax: Axes | None = None
+) -> Axes:
+    """Plot the mean and its intervals along one feature, the others at their medians, with the data.
+
+    Parameters
+    ----------
+    estimator : a fitted estimator of this library, or a pipeline that ends in one; of one target.
+    X, y : (t, d) and (t,), the data to show.
+    feature : the column of X that varies over its range.
+    grid : the number of points at which the intervals are computed.
+    confidence_level : of both intervals, for the mean and for a new observation.
+    ax : where to draw; a new figure unless given.
+    """
+    values, y = _checked(X, y)
+    if not 0 <= feature < values.shape[1]:
+        raise ValueError(f"feature={feature!r} is not a column of X, which has {values.shape[1]}: give 0 to {values.shape[1] - 1}.")
+    points = np.tile(np.median(values, axis=0), (grid, 1))
+    x = points[:, feature] = np.linspace(values[:, feature].min(), values[:, feature].max(), grid)
+    mean, inner, outer = _intervals(estimator, _like(X, points), confidence_level)
+    ax = _axes(ax)
+    level = f"{100 * confidence_level:g}%"
+    ax.fill_between(x, *outer, color=_BLUE, alpha=0.13, linewidth=0, label=f"{level} for a new observation")
+    ax.fill_between(x, *inner, color=_BLUE, alpha=0.38, linewidth=0, label=f"{level} for the mean")
+    ax.scatter(values[:, feature], y, s=12, color=_GREY, alpha=0.6, linewidth=0, label="data", zorder=2)
+    ax.plot(x, mean, color=_BLUE, linewidth=2, label="mean")
+    ax.set(xlabel=str(X.columns[feature]) if hasattr(X, "columns") else f"feature {feature}", ylabel="y")
+    ax.legend(frameon=False, fontsize="small")
+    return ax
+
+
+def plot_observed_predicted(estimator: Any, X: Any, y: Any, *, confidence_level: float = 0.95, ax: Axes | None = None) -> Axes:
+    """Plot observations against predicted means, with the interval for a new observation at each as an error bar.
+
+    The bars are centred on the diagonal; an observation outside its bar is marked.
+
+    Parameters
+    ----------
+    estimator : a fitted estimator of this library, or a pipeline that ends in one; of one target.
+    X, y : (t, d) and (t,), points that were not used in the fit.
+    confidence_level : of the intervals.
+    ax : where to draw; a new figure unless given.
+    """
+    _, y = _checked(X, y)
+    mean, _, (low, high) = _intervals(estimator, X, confidence_level)
+    inside = (low <= y) & (y <= high)
+    ax = _axes(ax)
+    bars = f"{100 * confidence_level:g}% for a new observation"
+    ax.errorbar(mean, mean, yerr=[mean - low, high - mean], fmt="none", ecolor=_BLUE, elinewidth=1, alpha=0.3, label=bars)
+    ax.axline((mean[0], mean[0]), slope=1, color=_BLUE, linewidth=1.2, label="observed = predicted")
+    ax.scatter(mean[inside], y[inside], s=16, color=_GREY, linewidth=0, zorder=3, label=f"inside ({inside.sum()} of {len(y)})")
+    ax.scatter(mean[~inside], y[~inside], s=26, color=_RED, linewidth=0, zorder=3, label=f"outside ({(~inside).sum()})")
+    ax.set(xlabel="predicted", ylabel="observed")
+    ax.legend(frameon=False, fontsize="small")
+    return ax
+
+
+def _checked(X: Any, y: Any) -> tuple[Array, Array]:
+    """X and y as float arrays of the shapes (t, d) and (t,)."""
+    values, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+    if values.ndim != 2 or y.shape != values.shape[:1]:
+        raise ValueError(f"Plotting needs X of shape (t, d) and one target y of shape (t,), got {values.shape} and {y.shape}.")
+    return values, y
+
+
+def _intervals(estimator: Any, X: Any, confidence_level: float) -> tuple[Array, tuple[Array, Array], tuple[Array, Array]]:
+    """The mean, the interval for the mean and the one for a new observation, through a pipeline's transformers if there are any."""
+    if hasattr(estimator, "steps"):
+        estimator, X = estimator[-1], estimator[:-1].transform(X)
+    inner = estimator.predict_interval(X, confidence_level, include_noise=False)
+    return estimator.predict(X), inner, estimator.predict_interval(X, confidence_level)
+
+
+def _like(X: Any, points: Array) -> Any:
+    """The points as a table with the columns of X, if X is one."""
+    return type(X)(dict(zip(X.columns, points.T, strict=True))) if hasattr(X, "columns") else points
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("Plotting needs matplotlib, which is not installed: pip install 'sketchridge[plot]'.") from error
+    return pyplot.subplots()[1]
