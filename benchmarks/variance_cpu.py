@@ -1,0 +1,353 @@
+"""Fit and 1,000 predictive variances on the CPU: this library against scikit-learn's GPR, dense V1 and GPyTorch."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import common
+import numpy as np
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+
+from sketchridge import ExactKernelRidge, SketchedKernelRidge
+
+BANDWIDTH, LAM, FEATURES, POINTS = 0.5, 1e-3, 5, 1000
+FIXED_SIZE = 256
+ATTEMPTS = 3
+HEADLINE = 16_000
+OURS = "sketchridge"
+GROWTH = "Growth exponents p of time ~ n^p, over the sizes that ran with the default threads:"
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Data:
+    """Training rows, targets and the points whose variances are asked for."""
+
+    X: Array
+    y: Array
+    X_test: Array
+
+
+@dataclass(frozen=True)
+class Method:
+    """A contender.
+
+    ``run`` fits and returns the model with its variances; ``check`` returns, for unit noise, the variances to compare under the
+    name of the exact one, "v1" or "gp".
+    """
+
+    label: str
+    run: Callable[[Data], tuple[Any, Array]]
+    check: Callable[[Data, Any, Array], dict[str, Any]]
+    fit: Callable[[Data], Any] | None = None
+    cheap: bool = False
+    largest: float = np.inf
+
+
+@dataclass
+class Cell:
+    """What one method did at one size."""
+
+    n: int
+    method: Method
+    times: list[float] = field(default_factory=list)
+    fit_times: list[float] = field(default_factory=list)
+    peak: float = float("nan")
+    checked: dict[str, Any] = field(default_factory=dict)
+    errors: Array | None = None
+    note: str = ""
+    default_threads: bool = True
+
+    @property
+    def seconds(self) -> float:
+        return common.median(self.times) if self.times else float("nan")
+
+
+def problem(n: int) -> Data:
+    rng = np.random.default_rng(0)
+    X_test, X = rng.uniform(size=(POINTS, FEATURES)), rng.uniform(size=(n, FEATURES))
+    return Data(X, np.sin(3 * X.sum(axis=1)) + 0.1 * rng.standard_normal(n), X_test)
+
+
+def fit_sketched(data: Data, **options: Any) -> SketchedKernelRidge:
+    return SketchedKernelRidge(bandwidth=BANDWIDTH, alpha=len(data.X) * LAM, random_state=0, **options).fit(data.X, data.y)
+
+
+def run_sketched(data: Data, **options: Any) -> tuple[Any, Array]:
+    model = fit_sketched(data, **options)
+    return model, model.predict(data.X_test, return_std=True)[1] ** 2
+
+
+def check_sketched(data: Data, model: Any, _: Array) -> dict[str, Any]:
+    facts = {"note": f"m = {model.sketch_size_}, gap {model.gap_:.3f}, {model.dtype_} variances"}
+    v2 = model.set_params(noise_variance=1.0).fit(data.X, data.y).variance(data.X_test, kind="v2")
+    return {"v1": v2.tolist(), **facts}
+
+
+def run_gpr(data: Data) -> tuple[Any, Array]:
+    model = GaussianProcessRegressor(RBF(BANDWIDTH), alpha=len(data.X) * LAM, optimizer=None).fit(data.X, data.y)
+    return model, model.predict(data.X_test, return_std=True)[1] ** 2
+
+
+def run_dense(data: Data) -> tuple[Any, Array]:
+    model = ExactKernelRidge(bandwidth=BANDWIDTH, alpha=len(data.X) * LAM, noise_variance=1.0).fit(data.X, data.y)
+    return model, model.variance(data.X_test)
+
+
+def check_dense(data: Data, model: Any, v1: Array) -> dict[str, Any]:
+    return {"v1": v1.tolist(), "gp": model.variance(data.X_test, kind="gp").tolist()}
+
+
+def run_gpytorch(data: Data, *, love: bool) -> tuple[Any, Array]:
+    """Exact by Cholesky, which is faster here than GPyTorch's default of conjugate gradients, or LOVE with its defaults."""
+    import gpytorch
+    import torch
+
+    class Model(gpytorch.models.ExactGP):
+        def __init__(self, X: Any, y: Any, likelihood: Any) -> None:
+            super().__init__(X, y, likelihood)
+            self.mean_module, self.covar_module = gpytorch.means.ZeroMean(), gpytorch.kernels.RBFKernel()
+
+        def forward(self, X: Any) -> Any:
+            return gpytorch.distributions.MultivariateNormal(self.mean_module(X), self.covar_module(X))
+
+    likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
+    model = Model(torch.from_numpy(data.X), torch.from_numpy(data.y), likelihood).double()
+    model.covar_module.lengthscale, likelihood.noise = BANDWIDTH, len(data.X) * LAM
+    model.eval()
+    how = gpytorch.settings.fast_pred_var() if love else gpytorch.settings.max_cholesky_size(len(data.X))
+    with torch.no_grad(), how:
+        posterior = model(torch.from_numpy(data.X_test))
+        return (model, posterior.mean), posterior.variance.numpy()
+
+
+def check_gp(_: Data, model: Any, variance: Array) -> dict[str, Any]:
+    return {"gp": variance.tolist()}
+
+
+def sketched(label: str, **options: Any) -> Method:
+    return Method(label, partial(run_sketched, **options), check_sketched, partial(fit_sketched, **options), cheap=True)
+
+
+METHODS = {
+    OURS: sketched("sketchridge, sketch_tol=0.02", sketch_tol=0.02),
+    "landmarks": sketched(f"sketchridge, {FIXED_SIZE} landmarks", sketch="landmarks", sketch_size=FIXED_SIZE),
+    "rpcholesky": sketched(f"sketchridge, RPCholesky {FIXED_SIZE}", sketch="rpcholesky", sketch_size=FIXED_SIZE),
+    "dense": Method("dense V1", run_dense, check_dense),
+    "gpr": Method("scikit-learn GPR", run_gpr, check_gp),
+    "gpytorch": Method("GPyTorch exact", partial(run_gpytorch, love=False), check_gp, largest=8000),
+    "love": Method("GPyTorch LOVE", partial(run_gpytorch, love=True), check_gp),
+}
+FIXED = ("landmarks", "rpcholesky")
+
+
+def measure(name: str, n: int, repeats: int) -> dict[str, Any]:
+    """Time a method after a small warm-up; runs in a process of its own."""
+    method, data = METHODS[name], problem(n)
+    last: list[tuple[Any, Array]] = []
+    method.run(problem(1000))
+
+    def once() -> None:
+        last.clear()
+        last.append(method.run(data))
+
+    times, peak = common.with_peak_memory(lambda: common.timed(once, repeats))
+    fit_times = common.timed(partial(method.fit, data), repeats) if method.fit else []
+    return {"times": times, "fit_times": fit_times, "peak": peak, "checked": method.check(data, *last[0])}
+
+
+def measured_cell(name: str, n: int, repeats: int) -> Cell:
+    """A method at a size, with more attempts and then with one BLAS thread where its process dies."""
+    method = METHODS[name]
+    if n > method.largest:
+        return Cell(n, method, note=f"skipped above n = {method.largest:,}: takes minutes")
+    repeats = repeats if method.cheap or n < 8000 else min(repeats, 3) if n < HEADLINE else 1
+    attempts = ATTEMPTS if name == "gpr" else 1
+    failure: common.ChildFailed | None = None
+    for _ in range(attempts):
+        try:
+            return Cell(n, method, **common.isolated(measure, name, n, repeats))
+        except common.ChildFailed as error:
+            failure = error
+    died = f"died in {'each of ' if attempts > 1 else ''}{attempts} attempt{'s' * (attempts > 1)} ({failure})"
+    if name != "gpr":
+        return Cell(n, method, note=died)
+    try:
+        result = common.isolated(measure, name, n, repeats, environment={"OPENBLAS_NUM_THREADS": "1"})
+        return Cell(n, method, **result, note=f"{died} with the default BLAS threads: run with one thread", default_threads=False)
+    except common.ChildFailed:
+        return Cell(n, method, note=f"{died}, and with one BLAS thread too", default_threads=False)
+
+
+def compare(cells: dict[str, Cell]) -> None:
+    """Relative errors of one size's variances against the exact ones, V2 against V1 and posterior variances against gp."""
+    exact = cells["dense"].checked
+    for name, cell in cells.items():
+        kind = next((kind for kind in ("v1", "gp") if kind in cell.checked), None)
+        if name != "dense" and kind is not None and exact:
+            cell.errors = np.abs(np.array(cell.checked[kind]) / np.array(exact[kind]) - 1)
+        cell.note = cell.note or cell.checked.get("note", "")
+
+
+def baselines(cells: dict[int, dict[str, Cell]], n: int) -> list[tuple[float, str]]:
+    """GPR's time at n and what it is: measured or, where it died, the time with one thread and a cubic extrapolation."""
+    cell = cells[n]["gpr"]
+    if cell.default_threads:
+        return [(cell.seconds, "measured with the default threads")]
+    smaller = [k for k in cells if k < n and cells[k]["gpr"].default_threads and cells[k]["gpr"].times]
+    options = [(cell.seconds, "measured with one BLAS thread")] if cell.times else []
+    if smaller:
+        k = max(smaller)
+        estimate = cells[k]["gpr"].seconds * (n / k) ** 3
+        options.append((estimate, f"estimated for the default threads as the time at n = {k:,} times {n / k:g}³"))
+    return options
+
+
+def baseline_sentence(cells: dict[int, dict[str, Cell]]) -> str:
+    """Which GPR time the headline ratio is taken to."""
+    if HEADLINE not in cells:
+        return f"This run has no n = {HEADLINE:,}."
+    options = [f"{seconds:.1f} s {how}" for seconds, how in baselines(cells, HEADLINE)]
+    return f"GPR at n = {HEADLINE:,}: {'; '.join(options) or 'no time'}. The smallest is the baseline of the headline ratio."
+
+
+def table_rows(cells: dict[int, dict[str, Cell]]) -> list[dict[str, object]]:
+    return [_row(cell, by_name[OURS].seconds) for by_name in cells.values() for cell in by_name.values()]
+
+
+def _row(cell: Cell, ours: float) -> dict[str, object]:
+    worst, typical = ("–", "–") if cell.errors is None else (_percent(cell.errors.max()), _percent(np.median(cell.errors)))
+    return {
+        "n": f"{cell.n:,}",
+        "method": cell.method.label,
+        "time (s)": f"{cell.seconds:.3g}" if cell.times else "–",
+        "repeats": len(cell.times) or "–",
+        "time / ours": f"{cell.seconds / ours:.1f}×" if cell.times else "–",
+        "fit alone (s)": f"{common.median(cell.fit_times):.3g}" if cell.fit_times else "–",
+        "worst error": worst,
+        "median error": typical,
+        "peak (MiB)": f"{cell.peak:.0f}" if cell.times else "–",
+        "note": cell.note,
+    }
+
+
+def csv_rows(cells: dict[int, dict[str, Cell]]) -> list[dict[str, object]]:
+    return [
+        {
+            "n": cell.n,
+            "method": cell.method.label,
+            "median_s": cell.seconds,
+            "times_s": " ".join(f"{t:.6f}" for t in cell.times),
+            "fit_times_s": " ".join(f"{t:.6f}" for t in cell.fit_times),
+            "worst_error": "" if cell.errors is None else cell.errors.max(),
+            "median_error": "" if cell.errors is None else np.median(cell.errors),
+            "peak_mib": round(cell.peak, 1),
+            "note": cell.note,
+        }
+        for by_name in cells.values()
+        for cell in by_name.values()
+    ]
+
+
+def timed_cells(cells: dict[int, dict[str, Cell]], name: str) -> list[Cell]:
+    return [by_name[name] for by_name in cells.values() if by_name[name].times]
+
+
+def exponents(cells: dict[int, dict[str, Cell]]) -> tuple[str, dict[str, float]]:
+    """A table of growth exponents of the whole time and, where measured, of the fit alone; and the latter by method."""
+    rows, fits = [], {}
+    for name in next(iter(cells.values())):
+        column = [cell for cell in timed_cells(cells, name) if cell.default_threads]
+        sizes = [cell.n for cell in column]
+        whole = common.growth_exponent(sizes, [cell.seconds for cell in column])
+        if METHODS[name].fit:
+            fits[name] = common.growth_exponent(sizes, [common.median(cell.fit_times) for cell in column])
+        rows.append(
+            {"method": METHODS[name].label, "fit + variances": f"{whole:.2f}", "fit": f"{fits[name]:.2f}" if name in fits else "–"}
+        )
+    return common.markdown_table(rows), fits
+
+
+def claims(cells: dict[int, dict[str, Cell]], fits: dict[str, float]) -> list[common.Claim]:
+    return [headline_claim(cells), *(_growth_claim(name, fits[name], len(cells)) for name in FIXED)]
+
+
+def headline_claim(cells: dict[int, dict[str, Cell]]) -> common.Claim:
+    sentence = f"at n = {HEADLINE:,} at least 40 times faster than GPR, with a worst V2 error of at most 3%"
+    ours = cells[HEADLINE][OURS] if HEADLINE in cells else None
+    if ours is None or ours.errors is None:
+        return common.Claim(sentence, None)
+    gpr, how = min(baselines(cells, HEADLINE), default=(float("nan"), "not measured"))
+    ratio, worst = gpr / ours.seconds, ours.errors.max()
+    return common.Claim(
+        f"{sentence}: {ratio:.1f}×, {_percent(worst)} (GPR {gpr:.1f} s, {how}; ours {ours.seconds:.2f} s)",
+        None if np.isnan(ratio) else bool(ratio >= 40 and worst <= 0.03),
+    )
+
+
+def _growth_claim(name: str, exponent: float, sizes: int) -> common.Claim:
+    sentence = f"{METHODS[name].label}: fit time grows no faster than n^1.2: n^{exponent:.2f}"
+    return common.Claim(sentence, bool(exponent <= 1.2) if sizes > 2 else None)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}%" if share >= 1e-6 else "< 0.0001%"
+
+
+def run_all(sizes: Sequence[int], repeats: int) -> dict[int, dict[str, Cell]]:
+    names = [name for name in METHODS if find_spec("gpytorch") or name not in ("gpytorch", "love")]
+    cells: dict[int, dict[str, Cell]] = {}
+    for n in sizes:
+        cells[n] = {}
+        for name in names:
+            cells[n][name] = cell = measured_cell(name, n, repeats)
+            print(f"n = {n:,}, {cell.method.label}: {cell.seconds:.3g} s {cell.note}", flush=True)
+        compare(cells[n])
+    return cells
+
+
+def figure(path: Path, cells: dict[int, dict[str, Cell]]) -> None:
+    series = {}
+    for name in next(iter(cells.values())):
+        column = timed_cells(cells, name)
+        alone = [f"{cell.n:,}" for cell in column if not cell.default_threads]
+        label = METHODS[name].label + (f" (one thread at {', '.join(alone)})" if alone else "")
+        if column:
+            series[label] = ([cell.n for cell in column], [cell.seconds for cell in column])
+    common.loglog_figure(path, series, title=f"Fit and {POINTS:,} predictive variances", ylabel="seconds")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[2000, 4000, 8000, HEADLINE])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="n = 1000, 2000, 4000 with 3 repeats: a trial, not a result")
+    parser.add_argument("--results", type=Path, default=common.RESULTS, help="folder of the table and the figure")
+    options = parser.parse_args()
+    sizes, repeats = ([1000, 2000, 4000], 3) if options.quick else (sorted(options.sizes), options.repeats)
+    cells = run_all(sizes, repeats)
+    growth, fits = exponents(cells)
+    setting = (
+        f"d = {FEATURES} uniform on [0, 1], y = sin(3 Σx) + 0.1 noise, Gaussian kernel with bandwidth {BANDWIDTH}, λ = {LAM}, "
+        f"{POINTS:,} test points, float64 data. Time is that of fit and variances together, the median of as many repeats as said; "
+        "each method runs in its own process, after a warm-up. Errors are relative: of V2 against V1 for sketchridge, of the "
+        "posterior variance against the exact one for GPR and GPyTorch. Peak is the growth of the process over what it held "
+        "before. GPyTorch exact factorises by Cholesky, which is faster here than its default of conjugate gradients; LOVE has its "
+        "default settings."
+    )
+    parts = [common.machine(), setting, common.markdown_table(table_rows(cells)), baseline_sentence(cells), GROWTH, growth]
+    common.write_csv(options.results / "variance_cpu.csv", csv_rows(cells))
+    figure(options.results / "variance_cpu.png", cells)
+    common.write_report(options.results / "variance_cpu.md", "Fit and predictive variances on the CPU", parts, claims(cells, fits))
+
+
+if __name__ == "__main__":
+    main()
