@@ -121,8 +121,8 @@ def test_sizes_around_a_tile(backend_case: BackendCase, kernel, more_t, more_n):
 @every_backend
 @pytest.mark.parametrize("kernel", [Gaussian(0.9), Laplacian(1.5)], ids=repr)
 def test_enough_work_for_threads(backend_case: BackendCase, kernel):
-    """300 × 300 evaluations are more than a backend does in one thread."""
-    X, Z = normal(300, 2), normal(300, 2, seed=1)
+    """260 × 260 evaluations are more than a backend does in one thread."""
+    X, Z = normal(260, 2), normal(260, 2, seed=1)
     check_all(backend_case.make(), kernel.fitted(Z), X, Z, 5)
 
 
@@ -199,6 +199,17 @@ def test_gram_is_float64_whatever_the_layout(backend_case: BackendCase, shape):
         out = backend_case.make().gram(layout(F))
         assert out.dtype == np.float64
         assert_close(out, F.T @ F)
+
+
+@every_backend
+@pytest.mark.parametrize("shape", [(1, 1, 1), (30, 1, 4), (513, 7, 3), (1300, 3, 1), (6, 0, 2), (6, 2, 0), (0, 2, 3)], ids=str)
+def test_product_is_float64_whatever_the_layout(backend_case: BackendCase, shape):
+    n, r, q = shape
+    F, V = normal(n, r), normal(r, q, seed=1)
+    for layout in (np.ascontiguousarray, np.asfortranarray, lambda M: np.repeat(M, 2, axis=0)[::2]):
+        out = backend_case.make().product(layout(F), layout(V))
+        assert out.dtype == np.float64
+        assert_close(out, F @ V)
 
 
 @every_backend

@@ -53,13 +53,12 @@ def norm_certificate(ridge: Ridge, rng: np.random.Generator) -> Certificate:
     θ is such that it happens for all vectors at once with probability 1e-6.
     """
     state, n = ridge.state, len(ridge.state.X)
-    F = state.factor.F
     W = rng.standard_normal((n, _VECTORS))
     W /= np.linalg.norm(W, axis=0)
     log_norm = np.zeros(_VECTORS)  # of (K − K̂)^j x
     with state.backend.alone():
         for _ in range(_PRODUCTS):
-            W = (state.backend.matmul(state.kernel, state.X, state.X, W) - F @ (F.T @ W)) / n
+            W = state.backend.matmul(state.kernel, state.X, state.X, W) / n - state.H @ (state.H.T @ W)
             length = np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny)
             W /= length
             log_norm += np.log(length)

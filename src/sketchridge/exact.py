@@ -73,13 +73,13 @@ def s_lambda(K: Array, lam: float) -> int:
 
 def polynomial_rule(n: int, alpha: float, c: float = 1.0) -> tuple[float, int]:
     """Example 1, eigenvalues k^(−2α): λ = n^(−2α/(2α+1)) and m = ⌈c n^(1/(2α+1))⌉."""
-    return n ** (-2 * alpha / (2 * alpha + 1)), int(np.ceil(c * n ** (1 / (2 * alpha + 1))))
+    return n ** (-2 * alpha / (2 * alpha + 1)), _ceil(c * n ** (1 / (2 * alpha + 1)))
 
 
 def exponential_rule(n: int, p: float, c: float = 1.0) -> tuple[float, int]:
     """Example 2, eigenvalues exp(−αk^p): λ = (log n)^(1/p)/n and m = ⌈c (log n)^(1/p)⌉."""
     size = np.log(n) ** (1 / p)
-    return float(size / n), int(np.ceil(c * size))
+    return float(size / n), _ceil(c * size)
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,11 @@ def check_a1(K: Array, S: Array, lam: float) -> AssumptionA1:
     smallest = singular[-1] if above.sum() <= len(S) else 0.0
     tail = np.linalg.norm(S @ (U[:, ~above] * np.sqrt(np.maximum(D[~above], 0))), 2) if not above.all() else 0.0
     return AssumptionA1(int(above.sum()), float(smallest), float(singular[0]), float(tail), lam)
+
+
+def _ceil(x: float) -> int:
+    """⌈x⌉, taking a whole number that rounding lifted for what it was."""
+    return int(np.ceil(np.round(x, 9)))
 
 
 def _solve(B: Array, C: Array) -> Array:

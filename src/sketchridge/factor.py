@@ -60,7 +60,7 @@ def factorize(backend: Backend, kernel: Kernel, X: Array, sketch: Sketch) -> Fac
         return RowFactor.empty(sketch, kernel.diag(X)).with_landmarks(backend, kernel, X, sketch.indices)
     if isinstance(sketch, EntrySketch):
         sums = _sketched_sums(backend, kernel, X, X, sketch, range(sketch.size))
-        return EntryFactor.of(sketch, sums)
+        return EntryFactor.of(sketch, sums, kernel.diag(X))
     raise TypeError(f"No factor for a sketch of type {type(sketch).__name__}.")
 
 
@@ -119,10 +119,7 @@ class RowFactor(Factor):
         build = _Cholesky(self, backend, kernel, X, capacity=size - self.sketch.size)
         sketch = self.sketch
         while sketch.size < size and build.residual.any():
-            accepted = build.take(*sketch.propose(min(_BLOCK, size - sketch.size), build.residual))
-            if not len(accepted):
-                break
-            sketch = sketch.with_rows(accepted)
+            sketch = sketch.with_rows(build.take(*sketch.propose(min(_BLOCK, size - sketch.size), build.residual)))
         return build.factor(sketch)
 
     def with_landmarks(self, backend: Backend, kernel: Kernel, X: Array, indices: Array) -> RowFactor:
@@ -160,10 +157,13 @@ class _Cholesky:
         """Cholesky steps on the candidates' residual block; the accepted rows and their triangular factor."""
         F = self.F[rows, : len(self.pivots)]
         M = self.backend.block(self.kernel, self.X[rows], self.X[rows]) - F @ F.T  # (b, b)
-        needed = np.maximum(shares * np.diagonal(M), _rank_floor(self.diag[rows], len(self.pivots) + len(rows)))
+        floor = _rank_floor(self.diag[rows], len(self.pivots) + len(rows))
+        needed = shares * np.diagonal(M)
         places, columns = [], []
         for j in range(len(rows)):
-            if M[j, j] > needed[j]:
+            if M[j, j] <= floor[j]:
+                self.residual[rows[j]] = 0
+            elif M[j, j] > needed[j]:
                 places.append(j)
                 columns.append(M[:, j] / np.sqrt(M[j, j]))
                 M -= np.outer(columns[-1], columns[-1])
@@ -182,15 +182,16 @@ class EntryFactor(Factor):
 
     sketch: EntrySketch
     sums: Array  # (n, m)
+    diag: Array  # (n,): k(x, x)
     R: Array  # (m, r)
     F: Array  # (n, r)
     sensitivity: Array  # (r,)
 
     @classmethod
-    def of(cls, sketch: EntrySketch, sums: Array) -> EntryFactor:
+    def of(cls, sketch: EntrySketch, sums: Array, diag: Array) -> EntryFactor:
         """R = D Q Ω^(−1/2) from D (S G Sᵀ) D = Q Ω Qᵀ, with D scaling its diagonal to 1 and ω at rounding level dropped."""
         if not sketch.size:
-            return cls(sketch, sums, np.empty((0, 0)), sums, np.empty(0))
+            return cls(sketch, sums, diag, np.empty((0, 0)), sums, np.empty(0))
         W, sizes = np.zeros((sketch.size, sketch.size)), np.zeros(sketch.size)
         for columns, S in _chunks(sketch, range(sketch.size), 0, len(sums)):
             W += S @ sums[columns]
@@ -200,11 +201,12 @@ class EntryFactor(Factor):
         omega, Q = np.linalg.eigh(scale[:, None] * (W + W.T) / 2 * scale)
         keep = omega > len(omega) * _EPS * omega[-1]
         R = scale[:, None] * Q[:, keep] / np.sqrt(omega[keep])
-        return cls(sketch, sums, R, sums @ R, np.sqrt(sizes * (sums**2).sum(axis=0)) @ R**2)
+        return cls(sketch, sums, diag, R, sums @ R, (np.sqrt(sizes) * np.linalg.norm(sums, axis=0)) @ R**2)
 
     @property
     def complete(self) -> bool:
-        return 0 < self.F.shape[1] < self.sketch.size or self.F.shape[1] >= len(self.F)
+        left = self.diag.mean() - np.einsum("ij,ij->", self.F, self.F) / len(self.F)
+        return bool(left <= 8 * (self.noise + self.sketch.size * _EPS * self.diag.mean()))
 
     def features(self, backend: Backend, kernel: Kernel, X: Array, X_new: Array) -> Array:
         return _sketched_sums(backend, kernel, X_new, X, self.sketch, range(self.sketch.size)) @ self.R
@@ -214,12 +216,12 @@ class EntryFactor(Factor):
         n_old, rows = len(self.sums), range(self.sketch.size)
         old = self.sums + _sketched_sums(backend, kernel, X[:n_old], X, self.sketch, rows, start=n_old)
         new = _sketched_sums(backend, kernel, X[n_old:], X, self.sketch, rows)
-        return EntryFactor.of(self.sketch, np.concatenate([old, new]))
+        return EntryFactor.of(self.sketch, np.concatenate([old, new]), kernel.diag(X))
 
     def grown(self, backend: Backend, kernel: Kernel, X: Array, size: int) -> EntryFactor:
         sketch = self.sketch.grown(size)
         new = _sketched_sums(backend, kernel, X, X, sketch, range(self.sketch.size, size))
-        return EntryFactor.of(sketch, np.concatenate([self.sums, new], axis=1))
+        return EntryFactor.of(sketch, np.concatenate([self.sums, new], axis=1), self.diag)
 
 
 def _sketched_sums(

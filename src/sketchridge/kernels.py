@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -213,9 +214,9 @@ class Polynomial(_Dot):
         return self if self.gamma is not None else replace(self, gamma=1.0 / X.shape[1])
 
     def check(self, X: Array) -> None:
-        if self.degree != int(self.degree) or self.degree < 1:
+        if not isinstance(self.degree, Integral) or self.degree < 1:
             raise ValueError(f"The degree of a polynomial kernel must be a whole number from 1 up, got {self.degree!r}.")
-        if self.coef0 < 0 or (self.gamma is not None and self.gamma <= 0):
+        if not 0 <= self.coef0 < np.inf or not (self.gamma is None or 0 < self.gamma < np.inf):
             raise ValueError(
                 f"A polynomial kernel is positive semidefinite only for gamma > 0 and coef0 >= 0, got gamma={self.gamma} "
                 f"and coef0={self.coef0}."
@@ -227,7 +228,7 @@ class Polynomial(_Dot):
     def profile(self, s: Any, xp: Any) -> None:
         s += self.coef0
         base = s * 1
-        for _ in range(int(self.degree) - 1):
+        for _ in range(self.degree - 1):
             s *= base
 
 
@@ -289,17 +290,17 @@ class PeriodicSobolev(_UnitCube):
     order: int = 2
 
     def check(self, X: Array) -> None:
-        if self.order != int(self.order) or self.order < 1:
+        if not isinstance(self.order, Integral) or self.order < 1:
             raise ValueError(f"The order of a periodic Sobolev kernel must be a whole number from 1 up, got {self.order!r}.")
 
     def feature(self, u: Array, v: Array) -> Array:
         t = np.mod(u - v, 1.0)
-        degree = 2 * int(self.order)
+        degree = 2 * self.order
         out = np.zeros_like(t)
         for k, number in enumerate(bernoulli(degree)):  # B_p(t) = Σ binom(p, k) B_k t^(p−k), by Horner
             out *= t
             out += binom(degree, k) * number
-        out *= (-1) ** (int(self.order) - 1) / factorial(degree)
+        out *= (-1) ** (self.order - 1) / factorial(degree)
         out += 1
         return out
 

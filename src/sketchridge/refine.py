@@ -103,8 +103,8 @@ class System:
 
     def precondition(self, R: Array) -> Array:
         """(K̂ + λI)⁻¹R = (R − H D HᵀR)/λ, then moved along u to sum zero."""
-        ridge, F, V = self.ridge, self.ridge.state.factor.F, self.ridge.state.V
-        Z = (R - F @ (V @ (ridge.D[:, None] * (V.T @ (F.T @ R))) / len(F))) / ridge.lam
+        ridge, H = self.ridge, self.ridge.state.H
+        Z = (R - H @ ridge.shrink(H.T @ R)) / ridge.lam
         return Z - np.outer(ridge.unit_weights, Z.sum(axis=0)) if ridge.fit_intercept else Z
 
     def start(self, B: Array) -> Array:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from sketchridge.backends.base import Backend
 from sketchridge.factor import Factor, factorize, spectrum
 from sketchridge.kernels import Kernel
 from sketchridge.sketches import Sketch
 
-__all__ = ["Ridge", "State", "build"]
+__all__ = ["Ridge", "State", "build", "degrees_of_freedom", "row_blocks"]
 
 Array = np.ndarray
 _BLOCK_BYTES = 2**26  # of the largest temporary array while points are predicted
@@ -27,11 +28,7 @@ def build(backend: Backend, kernel: Kernel, X: Array, Y: Array, sketch: Sketch) 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Everything that does not depend on λ.
-
-    With F V = √n H as in docs/notation.md, HᵀH = diag(E), and P = E^(−1/2) Hᵀ[Y 1] are the coordinates of the targets and of
-    the constant in the orthonormal basis H E^(−1/2); ``rest`` is the Gram matrix of what that basis leaves of them.
-    """
+    """Everything that does not depend on λ."""
 
     backend: Backend
     kernel: Kernel
@@ -40,17 +37,43 @@ class State:
     factor: Factor
     E: Array  # (r,)
     V: Array  # (m, r)
-    P: Array  # (r, q + 1)
-    rest: Array  # (q + 1, q + 1)
-    trace: float  # tr K
 
     @classmethod
     def of(cls, backend: Backend, kernel: Kernel, X: Array, Y: Array, factor: Factor) -> State:
-        E, V = spectrum(backend, factor.F)
-        Y1 = np.column_stack([Y, np.ones(len(Y))])
-        P = V.T @ (factor.F.T @ Y1) / np.sqrt(len(X) * E)[:, None]
-        rest = Y1.T @ Y1 - P.T @ P
-        return cls(backend, kernel, X, Y, factor, E, V, P, rest, float(kernel.diag(X).mean()))
+        return cls(backend, kernel, X, Y, factor, *spectrum(backend, factor.F))
+
+    @cached_property
+    def H(self) -> Array:
+        """F V/√n, with HᵀH = diag(E) up to rounding: (n, r).
+
+        Its columns are as small as E says, and so is the rounding in products with them: the error of V2 is smaller by √(E₁/λ)
+        than with F, whose columns are all alike.
+        """
+        return self.backend.product(self.factor.F, self.V / np.sqrt(len(self.X)))
+
+    @cached_property
+    def M(self) -> Array:
+        """HᵀH itself, accurate in every entry relative to its row and column: (r, r)."""
+        return self.backend.gram(self.H)
+
+    @cached_property
+    def P(self) -> Array:
+        """E^(−1/2) Hᵀ[Y 1], the targets and the constant in the orthonormal basis H E^(−1/2): (r, q + 1)."""
+        return self.H.T @ self._targets / np.sqrt(self.E)[:, None]
+
+    @cached_property
+    def rest(self) -> Array:
+        """The Gram matrix of what that basis leaves of [Y 1]: (q + 1, q + 1)."""
+        return self._targets.T @ self._targets - self.P.T @ self.P
+
+    @property
+    def _targets(self) -> Array:
+        return np.column_stack([self.Y, np.ones(len(self.Y))])
+
+    @cached_property
+    def trace(self) -> float:
+        """tr K."""
+        return float(self.kernel.diag(self.X).mean())
 
     @property
     def sketch(self) -> Sketch:
@@ -86,17 +109,12 @@ class State:
         """φ(x)/√n = Vᵀψ(x), the features of the sketched model in its eigenbasis: (t, r)."""
         return self.factor.features(self.backend, self.kernel, self.X, X_new) @ self.V
 
-    def squared_rows(self) -> Iterator[tuple[slice, Array]]:
-        """n H², the squared entries of F V, in blocks of rows."""
-        for rows in _blocks(len(self.X), len(self.E)):
-            yield rows, (self.factor.F[rows] @ self.V) ** 2
-
 
 @dataclass(frozen=True, eq=False)
 class Ridge:
     """A state with a penalty λ: its mean and, for unit noise variance, its variances.
 
-    ``D`` is 1/(E + λ). With an intercept the weights w of a prediction become w' = w + (1 − 1ᵀw)u, with
+    D is 1/(E + λ). With an intercept the weights w of a prediction become w' = w + (1 − 1ᵀw)u, with
     u = (I − Ĥ)1/(1ᵀ(I − Ĥ)1) for the smoother Ĥ = H D Hᵀ.
     """
 
@@ -108,6 +126,14 @@ class Ridge:
     @cached_property
     def D(self) -> Array:
         return 1 / (self.state.E + self.lam)
+
+    @cached_property
+    def _cholesky(self) -> tuple[Array, bool]:
+        return cho_factor(self.state.M + self.lam * np.eye(len(self.state.E)), lower=True)
+
+    def shrink(self, B: Array) -> Array:
+        """(HᵀH + λI)⁻¹B, which is diag(D) B but for rounding in H: (r, …)."""
+        return cho_solve(self._cholesky, B) if len(B) else B
 
     @cached_property
     def df(self) -> float:
@@ -125,10 +151,9 @@ class Ridge:
 
     @cached_property
     def coefficients(self) -> Array:
-        """c = D Hᵀ(Y − offset)/√n, so that the mean is offset + (φ/√n)ᵀ c: (r, q)."""
+        """c = D Hᵀ(Y − offset): (r, q)."""
         P = self.state.P
-        centred = P[:, :-1] - P[:, -1:] * self.offset
-        return (self.D * np.sqrt(self.state.E))[:, None] * centred / np.sqrt(len(self.state.X))
+        return self.shrink(np.sqrt(self.state.E)[:, None] * (P[:, :-1] - P[:, -1:] * self.offset))
 
     @cached_property
     def constant_gap(self) -> float:
@@ -138,21 +163,21 @@ class Ridge:
     @cached_property
     def unit_weights(self) -> Array:
         """u: (n,)."""
-        coefficients = self.state.V @ (self.D * np.sqrt(self.state.E) * self.state.P[:, -1]) / np.sqrt(len(self.state.X))
-        return (1 - self.state.factor.F @ coefficients) / self.constant_gap
+        return (1 - self.state.H @ self.shrink(np.sqrt(self.state.E) * self.state.P[:, -1])) / self.constant_gap
 
     def residuals(self) -> Array:
         """Y − fitted values at the training points: (n, q)."""
-        return self.state.Y - self.offset - self.state.factor.F @ (self.state.V @ self.coefficients)
+        return self.state.Y - self.offset - self.state.H @ self.coefficients
 
     def leverages(self) -> Array:
-        """The smoother's diagonal, Σ_j H_ij² D_j: (n,). O(nm²)."""
-        h = np.concatenate([squares @ self.D for _, squares in self.state.squared_rows()]) / len(self.state.X)
+        """The smoother's diagonal, Σ_j H_ij² D_j: (n,)."""
+        h = np.einsum("ij,ij,j->i", self.state.H, self.state.H, self.D)
         return h + self.constant_gap * self.unit_weights**2 if self.fit_intercept else h
 
     def mean(self, X_new: Array) -> Array:
         """f̂(x) = φ(x)ᵀ D Hᵀy/n: (t, q)."""
-        return self._in_blocks(lambda X: self.offset + self.state.features(X) @ self.coefficients, X_new)
+        scale = np.sqrt(len(self.state.X))
+        return self._in_blocks(lambda X: self.offset + self.state.features(X) @ (self.coefficients / scale), X_new)
 
     def v2(self, X_new: Array) -> Array:
         """V2(x)/σ² = ‖k_x − H D Hᵀk_x‖²/(nλ)², the squared norm of a residual: (t,). O(nm) a point."""
@@ -163,15 +188,13 @@ class Ridge:
         return v2
 
     def _v2(self, backend: Backend, X_new: Array) -> Array:
-        state, n = self.state, len(self.state.X)
-        F = state.factor.F
-        B = backend.matmul(state.kernel, X_new, state.X, F)  # (t, m)
-        C = (((B @ state.V) * self.D) @ state.V.T) / n
+        state, n, H = self.state, len(self.state.X), self.state.H
+        C = self.shrink(backend.matmul(state.kernel, X_new, state.X, H).T).T  # (t, r)
         if self.fit_intercept:
             mass = backend.matmul(state.kernel, X_new, state.X, np.ones((n, 1)))[:, 0]
-            missing = n * self.lam - (mass - C @ F.sum(axis=0))  # nλ(1 − 1ᵀw)
-            F, C = np.column_stack([F, self.unit_weights]), np.column_stack([C, -missing])
-        return backend.residual_sqnorm(state.kernel, X_new, state.X, F, C) / (n * self.lam) ** 2
+            missing = n * self.lam - (mass - C @ H.sum(axis=0))  # nλ(1 − 1ᵀw)
+            H, C = np.column_stack([H, self.unit_weights]), np.column_stack([C, -missing])
+        return backend.residual_sqnorm(state.kernel, X_new, state.X, H, C) / (n * self.lam) ** 2
 
     def v3(self, X_new: Array) -> Array:
         """V3(x)/σ² = Σ_j E_j φ_j² D_j²/n², the variance of the sketched mean: (t,)."""
@@ -218,7 +241,7 @@ class Ridge:
 
     def _in_blocks(self, function: Callable[[Array], Array], X_new: Array) -> Array:
         with self.state.backend.alone():
-            return np.concatenate([function(X_new[rows]) for rows in _blocks(len(X_new), len(self.state.V) + 1)])
+            return np.concatenate([function(X_new[rows]) for rows in row_blocks(len(X_new), len(self.state.V) + 1)])
 
 
 def degrees_of_freedom(state: State, lams: Array, fit_intercept: bool) -> Array:
@@ -231,6 +254,7 @@ def degrees_of_freedom(state: State, lams: Array, fit_intercept: bool) -> Array:
     return df
 
 
-def _blocks(n: int, width: int) -> list[slice]:
+def row_blocks(n: int, width: int) -> list[slice]:
+    """Slices of n rows so short that an array of that width is small."""
     size = max(1, _BLOCK_BYTES // (8 * max(width, 1)))
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]

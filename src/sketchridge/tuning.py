@@ -12,7 +12,7 @@ from scipy.spatial.distance import pdist
 from sketchridge.backends.base import Backend
 from sketchridge.kernels import Kernel, ScaledKernel
 from sketchridge.sketches import RPCholeskySketch
-from sketchridge.state import Ridge, State, build, degrees_of_freedom
+from sketchridge.state import Ridge, State, build, degrees_of_freedom, row_blocks
 
 __all__ = [
     "LambdaPath",
@@ -80,22 +80,21 @@ def gcv_scores(state: State, lams: Array, fit_intercept: bool) -> Array:
 
 
 def loo_errors(state: State, lams: Array, fit_intercept: bool) -> Array:
-    """Mean squared leave-one-out error, exact for a fixed alpha = nλ and sketch. O(nm²), then O(nm) a λ."""
+    """Mean squared leave-one-out error, exact for a fixed alpha = nλ and sketch. O(nm) a λ."""
     n, q = state.Y.shape
-    shrink = state.E / (state.E + lams[:, None])  # (l, r): of the smoother, in the basis H E^(−1/2)
-    total = np.zeros(len(lams))
     ridges = [Ridge(state, lam, fit_intercept, state.backend) for lam in lams]
-    for rows, squares in state.squared_rows():
-        h = squares @ (shrink / (n * state.E)).T  # (rows, l)
-        F = state.factor.F[rows]
+    D = np.stack([ridge.D for ridge in ridges], axis=1)  # (r, l)
+    total = np.zeros(len(lams))
+    for rows in row_blocks(n, len(state.E) + 2 * len(lams)):
+        H = state.H[rows]
+        h = H**2 @ D  # (rows, l)
         if fit_intercept:
-            ones = np.stack([ridge.D * np.sqrt(state.E / n) * state.P[:, -1] for ridge in ridges], axis=1)
             gaps = np.array([ridge.constant_gap for ridge in ridges])
-            h += (1 - F @ (state.V @ ones)) ** 2 / gaps
+            h += (1 - H @ (D * (np.sqrt(state.E) * state.P[:, -1])[:, None])) ** 2 / gaps
         for j in range(q):
-            coefficients = np.stack([ridge.coefficients[:, j] for ridge in ridges], axis=1)
             offsets = np.array([ridge.offset[j] for ridge in ridges])
-            residual = state.Y[rows, j : j + 1] - offsets - F @ (state.V @ coefficients)
+            centred = state.P[:, j : j + 1] - np.outer(state.P[:, -1], offsets)
+            residual = state.Y[rows, j : j + 1] - offsets - H @ (D * np.sqrt(state.E)[:, None] * centred)
             total += ((residual / np.maximum(1 - h, np.finfo(float).eps)) ** 2).sum(axis=0)
     return total / (n * q)
 
@@ -109,7 +108,7 @@ def choose_lambda(state: State, criterion: str, fit_intercept: bool, *, floor: f
 
 def sketch_floor(state: State) -> float:
     """E[rank/2]: below it the sketch, not λ, regularises. 0 for a complete sketch, which cannot."""
-    return 0.0 if state.factor.complete else float(state.E[len(state.E) // 2])
+    return 0.0 if state.factor.complete or not len(state.E) else float(state.E[len(state.E) // 2])
 
 
 def noise_variance(residuals: Array, df: float) -> Array:
@@ -136,7 +135,7 @@ def grow_sketch(state: State, penalized: Callable[[State], Ridge], *, tol: float
     """
     limit = min(len(state.X), _SIZES[-1])
     while True:
-        if state.sketch.size:
+        if state.sketch.size or state.factor.complete:
             ridge = penalized(state)
             full = state.factor.complete or state.sketch.size >= limit
             reached = gap(ridge, probe) if full or ridge.lam >= sketch_floor(state) else np.inf

@@ -46,3 +46,7 @@ class Backend(ABC):
     @abstractmethod
     def gram(self, F: Array) -> Array:
         """FᵀF in float64: (r, r)."""
+
+    @abstractmethod
+    def product(self, F: Array, V: Array) -> Array:
+        """F V in float64, with F (n, r), V (r, q): (n, q)."""

@@ -93,6 +93,12 @@ class NumpyTiles(Backend):
         rows = _slices(len(F), max(self.tile, -(-len(F) // self.workers)))
         return np.sum(self._run([partial(strip, r) for r in rows], F.size), axis=0)
 
+    def product(self, F: Array, V: Array) -> Array:
+        def strip(rows: slice, out: Array) -> None:
+            np.matmul(F[rows], V, out=out)
+
+        return self._fill_rows(strip, np.empty((len(F), V.shape[1])), F.shape[1])
+
     def _fill_rows(self, strip: Callable[[slice, Array], None], out: Array, n: int) -> Array:
         """Let ``strip`` fill every row of tiles of ``out``, each from n columns of the kernel matrix."""
         if out.size:
@@ -122,7 +128,7 @@ def _tile_filler(kernel: Kernel, X: Array, Z: Array, dtype: np.dtype) -> Callabl
 
     −‖u − v‖² = (2u, −‖u‖², 1)·(v, 1, −‖v‖²) is one matrix product; rounding can push it above 0, hence the clipping.
     """
-    U, V = kernel.coordinates(X), kernel.coordinates(Z)
+    U, V = (kernel.coordinates(np.asarray(A, dtype=float)) for A in (X, Z))
     if kernel.geometry == "opaque":
         return lambda rows, cols: np.asarray(kernel.block(U[rows], V[cols]), dtype=dtype)
     if kernel.geometry == "distance":
