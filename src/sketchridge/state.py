@@ -191,9 +191,9 @@ class Ridge:
         state, n, H = self.state, len(self.state.X), self.state.H
         C = self.shrink(backend.matmul(state.kernel, X_new, state.X, H).T).T  # (t, r)
         if self.fit_intercept:
-            mass = backend.matmul(state.kernel, X_new, state.X, np.ones((n, 1)))[:, 0]
-            missing = n * self.lam - (mass - C @ H.sum(axis=0))  # nλ(1 − 1ᵀw)
-            H, C = np.column_stack([H, self.unit_weights]), np.column_stack([C, -missing])
+            u = self.unit_weights[:, None]
+            total = self.constant_gap * backend.matmul(state.kernel, X_new, state.X, u)  # nλ 1ᵀw, as λ1ᵀ(K̂+λI)⁻¹k_x
+            H, C = np.column_stack([H, u]), np.column_stack([C, total - n * self.lam])
         return backend.residual_sqnorm(state.kernel, X_new, state.X, H, C) / (n * self.lam) ** 2
 
     def v3(self, X_new: Array) -> Array:
