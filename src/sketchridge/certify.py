@@ -42,7 +42,7 @@ class Certificate:
 
 def trace_certificate(ridge: Ridge) -> Certificate:
     """The bound (τ + rounding)/λ with τ = tr K − tr K̂ ≥ ‖K − K̂‖. Free."""
-    norm = ridge.state.tau + rounding(ridge, ridge.backend)
+    norm = ridge.state.tau + sketch_rounding(ridge)
     return Certificate("trace", norm, norm / ridge.lam)
 
 
@@ -64,15 +64,16 @@ def norm_certificate(ridge: Ridge, rng: np.random.Generator) -> Certificate:
             log_norm += np.log(length)
     theta = n * (0.8 / _FAILURE ** (1 / _VECTORS)) ** 2
     estimate = float(np.exp((np.log(theta) + 2 * log_norm.max()) / (2 * _PRODUCTS)))
-    norm = min(estimate, state.tau) + rounding(ridge, ridge.backend)
+    norm = min(estimate, state.tau) + sketch_rounding(ridge)
     return Certificate("norm", norm, norm / ridge.lam, _FAILURE)
 
 
 def rounding(ridge: Ridge, backend: Backend) -> float:
-    """8 (√n ε tr(K) max(1, largest ‖u‖²) + the factor's noise): what rounding may put K and K̂ off by.
-
-    ε is the precision of the kernel products.
-    """
+    """8√n ε tr(K) max(1, largest ‖u‖²), with ε the precision of the kernel products: what they may put K off by."""
     state = ridge.state
-    products = np.sqrt(len(state.X)) * np.finfo(backend.dtype).eps * state.trace * max(1.0, state.spread)
-    return float(8 * (products + state.factor.noise))
+    return float(8 * np.sqrt(len(state.X)) * np.finfo(backend.dtype).eps * state.trace * max(1.0, state.spread))
+
+
+def sketch_rounding(ridge: Ridge) -> float:
+    """What rounding may put K − K̂ off by, the factor's own included."""
+    return rounding(ridge, ridge.backend) + 8 * ridge.state.factor.noise

@@ -23,6 +23,7 @@ from sketchridge.state import Ridge, State, build
 __all__ = ["ExactKernelRidge", "SketchedKernelRidge"]
 
 _MEAN_TOL = 1e-8
+_STEP_ERROR = 0.1  # of a step of refinement, which is judged in full precision
 
 
 class ExactKernelRidge(KernelRegressor):
@@ -202,7 +203,12 @@ class SketchedKernelRidge(KernelRegressor):
         self._check_kind(kind)
         _check_refinement(kind, refine, tol, return_bound)
         if kind == "v1":
-            refined = v1(self._ridge, X, tol=0.01 if tol is None else tol)
+            refined = v1(
+                self._ridge,
+                X,
+                tol=0.01 if tol is None else tol,
+                quick=self._affordable(self._ridge.state, self.lambda_, _STEP_ERROR),
+            )
         elif refine or return_bound:
             refined = refined_variance(self._ridge, X, steps=int(refine))
         else:
@@ -254,7 +260,8 @@ class SketchedKernelRidge(KernelRegressor):
                     stacklevel=4,
                 )
         if self.solver == "pcg":
-            self._exact_mean = exact_mean(ridge, tol=_MEAN_TOL)
+            quick = self._affordable(ridge.state, ridge.lam, _STEP_ERROR)
+            self._exact_mean = exact_mean(ridge, tol=_MEAN_TOL, quick=quick)
         self._set_ridge(ridge, ridge.state.kernel, ridge.state.Y)
         self.gap_ = gap
         self.sketch_: Sketch = ridge.state.sketch
@@ -273,9 +280,13 @@ class SketchedKernelRidge(KernelRegressor):
             lam = tuning.choose_lambda(state, self.alpha, self.fit_intercept, floor=floor)
         else:
             lam = self.alpha / len(state.X)
-        single = self.dtype == "auto" and tuning.single_precision_error(state, lam) <= self.sketch_tol / 100
-        backend = as_backend(self.backend, "float32") if single else state.backend
-        return Ridge(state, lam, self.fit_intercept, backend)
+        return Ridge(state, lam, self.fit_intercept, self._affordable(state, lam, self.sketch_tol / 100))
+
+    def _affordable(self, state: State, lam: float, error: float) -> Backend:
+        """The state's backend, or for dtype="auto" one in single precision where that costs no more than ``error``."""
+        if self.dtype == "auto" and tuning.single_precision_error(state, lam) <= error:
+            return as_backend(self.backend, "float32")
+        return state.backend
 
     def _sized(self, state: State) -> State:
         """The state with the sketch size that was asked for."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sketchridge.backends.base import Backend
 from sketchridge.certify import rounding
 from sketchridge.progress import status
 from sketchridge.state import Ridge
@@ -16,6 +17,7 @@ __all__ = ["PrecisionError", "Refined", "exact_mean", "refined_variance", "v1"]
 Array = np.ndarray
 _BYTES = 2**30  # of the arrays as long as the data while a block of points is refined
 _STEPS = 500  # before the residual is taken afresh
+_DROP = 1e-3  # of a residual, as far as steps in lower precision can be trusted
 
 
 class PrecisionError(RuntimeError):
@@ -36,16 +38,17 @@ def refined_variance(ridge: Ridge, X_new: Array, *, steps: int) -> Refined:
     def block(system: System, B: Array) -> tuple[Array, Array]:
         Z = system.start(B)
         if steps:
-            Z, _ = _conjugate_gradients(system, Z, system.residual(B, Z), _never, steps)
+            Z = _conjugate_gradients(system, Z, system.residual(B, Z), _never, steps=steps)
         return Z, system.residual(B, Z)
 
     return _in_blocks(ridge, X_new, block)
 
 
-def v1(ridge: Ridge, X_new: Array, *, tol: float) -> Refined:
+def v1(ridge: Ridge, X_new: Array, *, tol: float, quick: Backend) -> Refined:
     """V1 with a relative error of at most ``tol``, by as many steps as each point needs.
 
-    Points are given up as done when bound/√V ≤ √(1 + tol) − 1. A tolerance below rounding raises PrecisionError.
+    A point is done when bound/√V ≤ √(1 + tol) − 1. Steps are computed by ``quick``, bounds by the state's backend. A tolerance
+    below rounding raises PrecisionError.
     """
     allowed = np.sqrt(1 + tol) - 1
     lost = rounding(ridge, ridge.state.backend) / ridge.lam
@@ -54,7 +57,7 @@ def v1(ridge: Ridge, X_new: Array, *, tol: float) -> Refined:
         return _norms(R) / ridge.lam > (allowed - lost) * _norms(Z)
 
     def block(system: System, B: Array) -> tuple[Array, Array]:
-        Z, R = _solve(system, B, unfinished)
+        Z, R = _solve(system, System(ridge, quick), B, system.start(B), unfinished)
         if unfinished(Z, R).any():
             worst = np.max(_norms(R) / ridge.lam / np.maximum(_norms(Z), np.finfo(float).tiny)) + lost
             raise PrecisionError(_advice(ridge, (1 + worst) ** 2 - 1, tol))
@@ -65,15 +68,15 @@ def v1(ridge: Ridge, X_new: Array, *, tol: float) -> Refined:
     return _in_blocks(ridge, X_new, block)
 
 
-def exact_mean(ridge: Ridge, *, tol: float) -> tuple[Array, Array]:
+def exact_mean(ridge: Ridge, *, tol: float, quick: Backend) -> tuple[Array, Array]:
     """Coefficients ω (n, q) and offset (q,) of the exact mean k_xᵀω + offset, with ‖residual‖ ≤ tol·‖Y‖.
 
     The mean is then off by at most √(V1(x)/σ²)·tol·‖Y‖ at every x.
     """
-    system, scale = System(ridge), _norms(ridge.state.Y)
+    system, scale = System(ridge, ridge.state.backend), _norms(ridge.state.Y)
     scale = np.where(scale > 0, scale, 1.0)
     Y = ridge.state.Y / scale
-    Z, R = _solve(system, system.project(Y), lambda Z, R: _norms(R) > tol, system.precondition(Y))
+    Z, R = _solve(system, System(ridge, quick), Y, system.precondition(Y), lambda Z, R: _norms(R) > tol)
     if (_norms(R) > tol).any():
         raise PrecisionError(
             f"The exact mean was not reached: with {ridge.state.backend.dtype} products and λ = {ridge.lam:.3g} the residual "
@@ -89,11 +92,12 @@ class System:
     """(K + λI)z = k_x with the sketch as preconditioner; with an intercept, on the vectors of sum zero (and z on sum n)."""
 
     ridge: Ridge
+    backend: Backend
 
     def product(self, Z: Array) -> Array:
         """(K + λI)Z."""
         state = self.ridge.state
-        return state.backend.matmul(state.kernel, state.X, state.X, Z) / len(state.X) + self.ridge.lam * Z
+        return self.backend.matmul(state.kernel, state.X, state.X, Z) / len(state.X) + self.ridge.lam * Z
 
     def project(self, R: Array) -> Array:
         return R - R.mean(axis=0) if self.ridge.fit_intercept else R
@@ -113,27 +117,37 @@ class System:
         return Z + len(B) * self.ridge.unit_weights[:, None] if self.ridge.fit_intercept else Z
 
 
-def _solve(system: System, B: Array, unfinished: Callable[[Array, Array], Array], Z: Array | None = None) -> tuple[Array, Array]:
-    """Iterate the unfinished columns, judging by residuals taken afresh, until none is left or none comes closer."""
-    Z = system.start(B) if Z is None else Z
+def _solve(system: System, quick: System, B: Array, Z: Array, unfinished: Callable[[Array, Array], Array]) -> tuple[Array, Array]:
+    """Iterate the unfinished columns until none is left or none comes closer.
+
+    Steps are taken with the ``quick`` system as long as it helps; every residual that is judged is taken afresh with ``system``.
+    """
     R = system.residual(B, Z)
     active = unfinished(Z, R)
     while active.any():
-        before = _norms(R)
-        Z[:, active], _ = _conjugate_gradients(system, Z[:, active], R[:, active], lambda Z, R: unfinished(Z, 1.1 * R), _STEPS)
+        before, drop = _norms(R), 0.0 if quick.backend is system.backend else _DROP
+        Z[:, active] = _conjugate_gradients(
+            quick, Z[:, active], R[:, active], lambda Z, R: unfinished(Z, 1.1 * R), steps=_STEPS, drop=drop
+        )
         R[:, active] = system.residual(B[:, active], Z[:, active])
-        active = unfinished(Z, R) & (_norms(R) < 0.5 * before)
+        active = unfinished(Z, R)
+        stalled = _norms(R) > 0.5 * before
+        if (active & stalled).any():
+            active, quick = (active & ~stalled, quick) if quick.backend is system.backend else (active, system)
     return Z, R
 
 
 def _conjugate_gradients(
-    system: System, Z: Array, R: Array, unfinished: Callable[[Array, Array], Array], steps: int
-) -> tuple[Array, Array]:
-    """Preconditioned conjugate gradients on independent columns, each until it is finished; residuals by recursion."""
-    Z, R = Z.copy(), R.copy()
+    system: System, Z: Array, R: Array, unfinished: Callable[[Array, Array], Array], *, steps: int, drop: float = 0.0
+) -> Array:
+    """Preconditioned conjugate gradients on independent columns; residuals by recursion.
+
+    A column ends when it is finished, or when its residual has fallen by the factor ``drop``.
+    """
+    Z, R, least = Z.copy(), R.copy(), drop * _norms(R)
     columns = np.arange(Z.shape[1])
-    D = system.precondition(R)
-    P, rho = D, (R * D).sum(axis=0)
+    P = system.precondition(R)
+    rho = (R * P).sum(axis=0)
     with status("Refining") as say:
         for step in range(steps):
             Q = system.project(system.product(P))
@@ -141,21 +155,21 @@ def _conjugate_gradients(
             length = np.divide(rho, curvature, out=np.zeros_like(rho), where=curvature > 0)
             Z[:, columns] += length * P
             R[:, columns] -= length * Q
-            keep = unfinished(Z[:, columns], R[:, columns]) & (length > 0)
+            keep = unfinished(Z[:, columns], R[:, columns]) & (length > 0) & (_norms(R[:, columns]) > least[columns])
             say(f"Refining: step {step + 1}, {keep.sum()} of {Z.shape[1]} points unfinished")
             if not keep.any():
                 break
-            columns, P, rho = columns[keep], P[:, keep], rho[keep]
+            columns, P, old = columns[keep], P[:, keep], rho[keep]
             D = system.precondition(R[:, columns])
-            rho, old = (R[:, columns] * D).sum(axis=0), rho
+            rho = (R[:, columns] * D).sum(axis=0)
             P = D + (rho / old) * P
-    return Z, R
+    return Z
 
 
 def _in_blocks(ridge: Ridge, X_new: Array, block: Callable[[System, Array], tuple[Array, Array]]) -> Refined:
     """Weights and residuals by ``block``, turned into variances and bounds, for as many points at a time as memory allows."""
     state, n = ridge.state, len(ridge.state.X)
-    system, lost = System(ridge), rounding(ridge, state.backend) / ridge.lam
+    system, lost = System(ridge, state.backend), rounding(ridge, state.backend) / ridge.lam
     size = max(1, _BYTES // (8 * 8 * n))
     std, bound = np.empty(len(X_new)), np.empty(len(X_new))
     with state.backend.alone():
