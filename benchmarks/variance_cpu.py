@@ -10,30 +10,21 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import baselines
 import common
 import numpy as np
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF
+from baselines import Data
 
-from sketchridge import ExactKernelRidge, SketchedKernelRidge
+from sketchridge import SketchedKernelRidge
 
 BANDWIDTH, LAM, FEATURES, POINTS = 0.5, 1e-3, 5, 1000
 FIXED_SIZE = 256
-ATTEMPTS = 3
 HEADLINE = 16_000
 OURS = "sketchridge"
+SETTING = {"bandwidth": BANDWIDTH, "lam": LAM}
 GROWTH = "Growth exponents p of time ~ n^p, over the sizes that ran with the default threads:"
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class Data:
-    """Training rows, targets and the points whose variances are asked for."""
-
-    X: Array
-    y: Array
-    X_test: Array
 
 
 @dataclass(frozen=True)
@@ -92,41 +83,8 @@ def check_sketched(data: Data, model: Any, _: Array) -> dict[str, Any]:
     return {"v1": v2.tolist(), **facts}
 
 
-def run_gpr(data: Data) -> tuple[Any, Array]:
-    model = GaussianProcessRegressor(RBF(BANDWIDTH), alpha=len(data.X) * LAM, optimizer=None).fit(data.X, data.y)
-    return model, model.predict(data.X_test, return_std=True)[1] ** 2
-
-
-def run_dense(data: Data) -> tuple[Any, Array]:
-    model = ExactKernelRidge(bandwidth=BANDWIDTH, alpha=len(data.X) * LAM, noise_variance=1.0).fit(data.X, data.y)
-    return model, model.variance(data.X_test)
-
-
 def check_dense(data: Data, model: Any, v1: Array) -> dict[str, Any]:
     return {"v1": v1.tolist(), "gp": model.variance(data.X_test, kind="gp").tolist()}
-
-
-def run_gpytorch(data: Data, *, love: bool) -> tuple[Any, Array]:
-    """Exact by Cholesky, which is faster here than GPyTorch's default of conjugate gradients, or LOVE with its defaults."""
-    import gpytorch
-    import torch
-
-    class Model(gpytorch.models.ExactGP):
-        def __init__(self, X: Any, y: Any, likelihood: Any) -> None:
-            super().__init__(X, y, likelihood)
-            self.mean_module, self.covar_module = gpytorch.means.ZeroMean(), gpytorch.kernels.RBFKernel()
-
-        def forward(self, X: Any) -> Any:
-            return gpytorch.distributions.MultivariateNormal(self.mean_module(X), self.covar_module(X))
-
-    likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
-    model = Model(torch.from_numpy(data.X), torch.from_numpy(data.y), likelihood).double()
-    model.covar_module.lengthscale, likelihood.noise = BANDWIDTH, len(data.X) * LAM
-    model.eval()
-    how = gpytorch.settings.fast_pred_var() if love else gpytorch.settings.max_cholesky_size(len(data.X))
-    with torch.no_grad(), how:
-        posterior = model(torch.from_numpy(data.X_test))
-        return (model, posterior.mean), posterior.variance.numpy()
 
 
 def check_gp(_: Data, model: Any, variance: Array) -> dict[str, Any]:
@@ -141,10 +99,10 @@ METHODS = {
     OURS: sketched("sketchridge, sketch_tol=0.02", sketch_tol=0.02),
     "landmarks": sketched(f"sketchridge, {FIXED_SIZE} landmarks", sketch="landmarks", sketch_size=FIXED_SIZE),
     "rpcholesky": sketched(f"sketchridge, RPCholesky {FIXED_SIZE}", sketch="rpcholesky", sketch_size=FIXED_SIZE),
-    "dense": Method("dense V1", run_dense, check_dense),
-    "gpr": Method("scikit-learn GPR", run_gpr, check_gp),
-    "gpytorch": Method("GPyTorch exact", partial(run_gpytorch, love=False), check_gp, largest=8000),
-    "love": Method("GPyTorch LOVE", partial(run_gpytorch, love=True), check_gp),
+    "dense": Method("dense V1", partial(baselines.run_dense, **SETTING), check_dense),
+    "gpr": Method("scikit-learn GPR", partial(baselines.run_gpr, **SETTING), check_gp),
+    "gpytorch": Method("GPyTorch exact", partial(baselines.run_gpytorch, love=False, **SETTING), check_gp, largest=8000),
+    "love": Method("GPyTorch LOVE", partial(baselines.run_gpytorch, love=True, **SETTING), check_gp),
 }
 FIXED = ("landmarks", "rpcholesky")
 
@@ -170,21 +128,9 @@ def measured_cell(name: str, n: int, repeats: int) -> Cell:
     if n > method.largest:
         return Cell(n, method, note=f"skipped above n = {method.largest:,}: takes minutes")
     repeats = repeats if method.cheap or n < 8000 else min(repeats, 3) if n < HEADLINE else 1
-    attempts = ATTEMPTS if name == "gpr" else 1
-    failure: common.ChildFailed | None = None
-    for _ in range(attempts):
-        try:
-            return Cell(n, method, **common.isolated(measure, name, n, repeats))
-        except common.ChildFailed as error:
-            failure = error
-    died = f"died in {'each of ' if attempts > 1 else ''}{attempts} attempt{'s' * (attempts > 1)} ({failure})"
-    if name != "gpr":
-        return Cell(n, method, note=died)
-    try:
-        result = common.isolated(measure, name, n, repeats, environment={"OPENBLAS_NUM_THREADS": "1"})
-        return Cell(n, method, **result, note=f"{died} with the default BLAS threads: run with one thread", default_threads=False)
-    except common.ChildFailed:
-        return Cell(n, method, note=f"{died}, and with one BLAS thread too", default_threads=False)
+    run = baselines.stubbornly if name == "gpr" else baselines.once
+    attempt = run(measure, name, n, repeats)
+    return Cell(n, method, **attempt.result, note=attempt.note, default_threads=attempt.default_threads)
 
 
 def compare(cells: dict[str, Cell]) -> None:
@@ -197,7 +143,7 @@ def compare(cells: dict[str, Cell]) -> None:
         cell.note = cell.note or cell.checked.get("note", "")
 
 
-def baselines(cells: dict[int, dict[str, Cell]], n: int) -> list[tuple[float, str]]:
+def gpr_times(cells: dict[int, dict[str, Cell]], n: int) -> list[tuple[float, str]]:
     """GPR's time at n and what it is: measured or, where it died, the time with one thread and a cubic extrapolation."""
     cell = cells[n]["gpr"]
     if cell.default_threads:
@@ -215,7 +161,7 @@ def baseline_sentence(cells: dict[int, dict[str, Cell]]) -> str:
     """Which GPR time the headline ratio is taken to."""
     if HEADLINE not in cells:
         return f"This run has no n = {HEADLINE:,}."
-    options = [f"{seconds:.1f} s {how}" for seconds, how in baselines(cells, HEADLINE)]
+    options = [f"{seconds:.1f} s {how}" for seconds, how in gpr_times(cells, HEADLINE)]
     return f"GPR at n = {HEADLINE:,}: {'; '.join(options) or 'no time'}. The smallest is the baseline of the headline ratio."
 
 
@@ -285,7 +231,7 @@ def headline_claim(cells: dict[int, dict[str, Cell]]) -> common.Claim:
     ours = cells[HEADLINE][OURS] if HEADLINE in cells else None
     if ours is None or ours.errors is None:
         return common.Claim(sentence, None)
-    gpr, how = min(baselines(cells, HEADLINE), default=(float("nan"), "not measured"))
+    gpr, how = min(gpr_times(cells, HEADLINE), default=(float("nan"), "not measured"))
     ratio, worst = gpr / ours.seconds, ours.errors.max()
     return common.Claim(
         f"{sentence}: {ratio:.1f}×, {_percent(worst)} (GPR {gpr:.1f} s, {how}; ours {ours.seconds:.2f} s)",

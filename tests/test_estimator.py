@@ -492,6 +492,15 @@ def test_a_sketch_too_small_for_the_chosen_alpha_warns(alpha):
         sketched(sketch_size=4, alpha=alpha).fit(X, np.sin(2 * X[:, 0]) + X[:, 1])
 
 
+@pytest.mark.parametrize("name", ["rpcholesky", "landmarks", "gaussian"])
+@pytest.mark.parametrize("alpha", ["gcv", "loo"])
+@pytest.mark.parametrize("h", [0.01, 0.05, 0.15, H])
+def test_a_full_sketch_is_never_too_small(name, alpha, h):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sketched(sketch=name, sketch_size=N, bandwidth=h, alpha=alpha).fit(X, y)
+
+
 def test_a_sketch_too_small_for_a_given_alpha_is_the_users_choice():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -724,6 +733,7 @@ def test_appending_to_an_array_sketch_adds_zero_columns():
     assert_same_answers(model, sketched(sketch=np.hstack([S, np.zeros((M, N - 50))])).fit(X, y))
 
 
+@pytest.mark.filterwarnings("ignore:.*too small for a sketch")
 @pytest.mark.parametrize("alpha", ["gcv", "loo"])
 @intercepts
 def test_a_penalty_left_to_the_data_is_chosen_anew(alpha, fit_intercept):
@@ -746,7 +756,8 @@ def test_an_automatic_sketch_may_grow_but_keeps_its_rows(name):
     np.testing.assert_array_equal(matrix_of(model.sketch_, 300)[: len(first), :60], first)
     if name in ("auto", "landmarks", "rpcholesky"):
         assert not matrix_of(model.sketch_, 300)[: len(first), 60:].any()
-    assert_same_answers(model, sketched(sketch=model.sketch_, **options).fit(A, b))
+    condition = np.linalg.cond(matrix_of(model.sketch_, 300)) if name == "fourier" else 1.0  # near frequencies, near rows
+    assert_same_answers(model, sketched(sketch=model.sketch_, **options).fit(A, b), condition=condition)
 
 
 @pytest.mark.parametrize("bandwidth", ["median", "gcv"])

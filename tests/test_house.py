@@ -13,6 +13,7 @@ import sketchridge
 HOUSE = Path(sketchridge.__file__).parent
 FILES = sorted(HOUSE.rglob("*.py"))
 ROOMS = [
+    "progress",
     "kernels",
     "sketches",
     "exact",

@@ -75,7 +75,7 @@ class ExactKernelRidge(KernelRegressor):
             self._path_state = _complete_state(backend, kernel, X, Y)
             lam = tuning.choose_lambda(self._path_state, self.alpha, self.fit_intercept)
         else:
-            lam = self.alpha / len(X)
+            lam = float(self.alpha) / len(X)
         self._set_ridge(dense_ridge(backend, kernel, X, Y, lam, self.fit_intercept), kernel, Y)
         return self
 
@@ -279,7 +279,7 @@ class SketchedKernelRidge(KernelRegressor):
             floor = tuning.sketch_floor(state) if self._automatic_size else 0.0
             lam = tuning.choose_lambda(state, self.alpha, self.fit_intercept, floor=floor)
         else:
-            lam = self.alpha / len(state.X)
+            lam = float(self.alpha) / len(state.X)
         return Ridge(state, lam, self.fit_intercept, self._affordable(state, lam, self.sketch_tol / 100))
 
     def _affordable(self, state: State, lam: float, error: float) -> Backend:

@@ -95,7 +95,7 @@ class RowFactor(Factor):
 
     @property
     def complete(self) -> bool:
-        return not self.residual.any()
+        return self.sketch.size >= len(self.F) or not self.residual.any()
 
     @property
     def sensitivity(self) -> Array:  # type: ignore[override]

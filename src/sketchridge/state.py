@@ -63,8 +63,9 @@ class State:
 
     @cached_property
     def rest(self) -> Array:
-        """The Gram matrix of what that basis leaves of [Y 1]: (q + 1, q + 1)."""
-        return self._targets.T @ self._targets - self.P.T @ self.P
+        """The Gram matrix of what that basis leaves of [Y 1], from what it leaves: (q + 1, q + 1)."""
+        left = self._targets - self.H @ (self.P / np.sqrt(self.E)[:, None])
+        return left.T @ left
 
     @property
     def _targets(self) -> Array:
@@ -158,7 +159,7 @@ class Ridge:
     @cached_property
     def constant_gap(self) -> float:
         """1ᵀ(I − Ĥ)1, as a sum of terms that are not negative."""
-        return max(self.state.rest[-1, -1], 0.0) + float(self.lam * self.D @ self.state.P[:, -1] ** 2)
+        return self.state.rest[-1, -1] + float(self.lam * self.D @ self.state.P[:, -1] ** 2)
 
     @cached_property
     def unit_weights(self) -> Array:
@@ -206,7 +207,7 @@ class Ridge:
             return a**2 @ (state.E * self.D**2) / n
         o, missing = self._constant(a)
         inside = self.D * a / np.sqrt(n) + np.outer(missing, self.lam * self.D * np.sqrt(n) * o / state.E) / self.constant_gap
-        return inside**2 @ state.E + missing**2 * max(state.rest[-1, -1], 0.0) / self.constant_gap**2
+        return inside**2 @ state.E + missing**2 * state.rest[-1, -1] / self.constant_gap**2
 
     def gp(self, X_new: Array) -> Array:
         """c + λ Σ_j φ_j² D_j/n with c = k(x,x) − φᵀφ/n, the posterior variance of the sketched model: (t,)."""
@@ -249,7 +250,7 @@ def degrees_of_freedom(state: State, lams: Array, fit_intercept: bool) -> Array:
     shrink = lams[:, None] / (state.E + lams[:, None])  # (l, r)
     df = len(state.E) - shrink.sum(axis=1)
     if fit_intercept:
-        rest, o2 = max(state.rest[-1, -1], 0.0), state.P[:, -1] ** 2
+        rest, o2 = state.rest[-1, -1], state.P[:, -1] ** 2
         df += (rest + shrink**2 @ o2) / (rest + shrink @ o2)
     return df
 

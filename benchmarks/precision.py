@@ -1,0 +1,178 @@
+"""How far float32 kernel products with float64 algebra carry: the error of V2 against λ/E₁, and the rule that follows."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import common
+import numpy as np
+from baselines import DATA, SETS
+
+from sketchridge.backends import NumpyTiles
+from sketchridge.kernels import KERNELS, Kernel, ScaledKernel
+from sketchridge.sketches import as_sketch
+from sketchridge.state import Ridge, State, build
+from sketchridge.tuning import single_precision_error
+
+Array = np.ndarray
+ROWS, POINTS, SIZE = 4000, 200, 1024
+DECADES = range(-1, -8, -1)
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+EVERYWHERE = ("uniform 5-d", "uniform 1-d", "flights", "clustered", "uniform + 1e4")
+RADIAL = {"uniform 5-d": 0.5, "uniform 1-d": 0.2, "flights": 3.6, "clustered": 1.0, "uniform + 1e4": 0.5}  # bandwidths
+COMBINATIONS = {
+    "gaussian": EVERYWHERE,
+    "matern32": EVERYWHERE,
+    "matern52": EVERYWHERE,
+    "laplacian": EVERYWHERE,
+    "polynomial": ("uniform 5-d", "flights", "clustered"),
+    "linear": ("uniform 5-d", "flights", "clustered", "uniform + 1e4"),
+}
+SKETCHES = ("rpcholesky", "gaussian")
+VARIANCES, EVERYTHING = "variances", "fit and variances"
+INTRODUCTION = """\
+Kernel products dominate the cost, and single precision halves it. The m×m algebra is float64 whatever `dtype` says. Rounding in the
+products is magnified by E₁/λ (E₁ the largest eigenvalue of K): the table shows by how much V2 is off.
+
+The model is `ε·max(4, u²)·E₁/λ` with ε = 1.2e-7 and u² the largest squared norm of a training point in the kernel's coordinates
+(centred and divided by the bandwidth; 0 for kernels that are not functions of a Euclidean distance): `tuning.single_precision_error`.
+`dtype="auto"` fits in float64 and then uses float32
+
+- for the variances, where the model is at most `sketch_tol`/100: rounding then costs a hundredth of what the sketch may;
+- for the steps of a refinement, where it is at most 0.1. A step only has to come closer: every residual that is judged, and so every
+  bound, is taken afresh in float64, and steps that no longer help are followed by steps in float64.
+
+`dtype_` says what was used for the variances. `dtype="float32"` is obeyed at any λ; the second table shows what that means."""
+HEADS = {
+    VARIANCES: '## float32 variances after a float64 fit, as `dtype="auto"` has them',
+    EVERYTHING: '## `dtype="float32"`: the sketched sums G Sᵀ in float32 too\n\n'
+    "Landmark sketches such as rpcholesky are factorised in float64 in any case: their rows would be those above.",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The worst relative error of float32 V2 at one λ, beside the model."""
+
+    kernel: str
+    data: str
+    sketch: str
+    single: str  # what was in single precision
+    spread: float
+    decade: int
+    error: float
+    model: float
+
+    @property
+    def share(self) -> float:
+        return self.error / self.model
+
+
+def draw(name: str, folder: Path) -> tuple[Array, Array]:
+    """Training rows and test points of a data set."""
+    count = ROWS + POINTS
+    shared = {"uniform 5-d": "uniform", "uniform + 1e4": "uniform"}.get(name, name)
+    X = np.random.default_rng(0).uniform(size=(count, 1)) if name == "uniform 1-d" else SETS[shared].rows(count, folder)
+    X = X + 1e4 if name == "uniform + 1e4" else X
+    return X[POINTS:], X[:POINTS]
+
+
+def fitted_kernel(name: str, data: str, X: Array) -> Kernel:
+    kernel = KERNELS[name]()
+    return (kernel.with_bandwidth(RADIAL[data]) if isinstance(kernel, ScaledKernel) else kernel).fitted(X)
+
+
+def fitted_state(kernel: Kernel, X: Array, sketch: str, dtype: str) -> State:
+    """As an estimator with this dtype builds it."""
+    return build(NumpyTiles(dtype), kernel, X, np.zeros((len(X), 1)), as_sketch(sketch, n=len(X), seed=0)).grown(SIZE)
+
+
+def v2(state: State, lam: float, dtype: str, X_test: Array) -> Array:
+    return Ridge(state, lam, False, state.backend if state.backend.dtype == dtype else NumpyTiles(dtype)).v2(X_test)
+
+
+def measure(kernel: str, data: str, sketch: str, folder: Path) -> Iterator[Cell]:
+    """A cell for each decade of λ/E₁, and for sketches with entries everywhere another with a float32 fit."""
+    X, X_test = draw(data, folder)
+    k = fitted_kernel(kernel, data, X)
+    double = fitted_state(k, X, sketch, "float64")
+    states = {VARIANCES: double}
+    if sketch == "gaussian":
+        states[EVERYTHING] = fitted_state(k, X, sketch, "float32")
+    for decade in DECADES:
+        lam = 10.0**decade * double.largest
+        exact = v2(double, lam, "float64", X_test)
+        for single, state in states.items():
+            error = float(np.abs(v2(state, lam, "float32", X_test) / exact - 1).max())
+            yield Cell(kernel, data, sketch, single, double.spread, decade, error, single_precision_error(double, lam))
+
+
+def measure_all(folder: Path) -> list[Cell]:
+    cells = []
+    for kernel, sets in COMBINATIONS.items():
+        for data in sets:
+            for sketch in SKETCHES:
+                cells += measure(kernel, data, sketch, folder)
+                print(
+                    f"{kernel}, {data}, {sketch}: at most {max(c.share for c in cells[-len(DECADES) :]):.2g} of the model",
+                    flush=True,
+                )
+    return cells
+
+
+def table(cells: list[Cell]) -> str:
+    """A row for each kernel, set and sketch; a column for each decade."""
+    rows: dict[tuple[str, str, str], list[Cell]] = {}
+    for cell in cells:
+        rows.setdefault((cell.kernel, cell.data, cell.sketch), []).append(cell)
+    return common.markdown_table([_row(group) for group in rows.values()])
+
+
+def _row(cells: list[Cell]) -> dict[str, object]:
+    first = cells[0]
+    return {
+        "kernel": first.kernel,
+        "data": first.data,
+        "sketch": first.sketch,
+        **{f"λ/E₁ = 1e{cell.decade}": f"{cell.error:.0e}" for cell in cells},
+        "model at 1e-1": f"{first.model:.0e}",
+        "error/model": f"{max(cell.share for cell in cells):.1g}",
+    }
+
+
+def claim(cells: list[Cell], single: str) -> common.Claim:
+    worst = max((cell for cell in cells if cell.single == single), key=lambda cell: cell.share)
+    return common.Claim(
+        f"float32 {single}: the error never exceeds the model: at most {worst.share:.2g} of it ({worst.kernel}, {worst.data}, "
+        f"{worst.sketch}, λ/E₁ = 1e{worst.decade})",
+        worst.share <= 1,
+    )
+
+
+def csv_rows(cells: list[Cell]) -> list[dict[str, object]]:
+    return [{**vars(cell), "share": cell.share} for cell in cells]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of the flights")
+    parser.add_argument("--results", type=Path, default=common.RESULTS, help="folder of the CSV file")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the page")
+    options = parser.parse_args()
+    cells = measure_all(options.data)
+    setting = (
+        f"Entries are the worst relative error over {POINTS} points, against float64 products with the same sketch; n = {ROWS:,}, m = "
+        f"{SIZE:,} (or the numerical rank). The model grows tenfold with every column; the last column is the largest share of it "
+        "that was reached. Made by `python benchmarks/precision.py` (minutes); all figures are in `benchmarks/results/precision.csv`."
+    )
+    common.write_csv(options.results / "precision.csv", csv_rows(cells))
+    tables = [part for single, head in HEADS.items() for part in (head, table([c for c in cells if c.single == single]))]
+    parts = [INTRODUCTION, setting, *tables]
+    common.write_report(options.docs / "precision.md", "Single precision", parts, [claim(cells, single) for single in HEADS])
+
+
+if __name__ == "__main__":
+    main()
