@@ -356,7 +356,7 @@ def test_bad_batches_are_refused_and_change_nothing(case):
 
 def test_one_target_after_two_is_refused():
     model = SketchedKernelRidge(random_state=SEED).fit(X, np.column_stack([y, y]))
-    with pytest.raises(ValueError, match="y has 1 targets?, but the estimator was fitted with 2"):
+    with pytest.raises(ValueError, match=r"y has 1 targets?, but the estimator was fitted with 2"):
         model.partial_fit(X, y)
 
 

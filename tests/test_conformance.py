@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import skops.io
+from helpers import assert_close
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import (
@@ -24,7 +25,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from helpers import assert_close
 from sketchridge import ExactKernelRidge, SketchedKernelRidge
 from sketchridge.kernels import Gaussian, Polynomial
 

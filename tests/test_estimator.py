@@ -5,12 +5,12 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers import assert_close, assert_close_each, matrix_of, tol
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 from scipy.stats import norm
 
-from helpers import assert_close, assert_close_each, matrix_of, tol
 from sketchridge import ExactKernelRidge, SketchedKernelRidge, exact, tuning
 from sketchridge.certify import Certificate
 from sketchridge.kernels import KERNELS, Gaussian
@@ -642,8 +642,8 @@ def test_an_intercept_follows_a_shift_of_y_under_every_sketch(name, c):
 
 @makers
 def test_noise_variance_is_estimated(make):
-    """σ̂² is σ²χ²/(n − df) in distribution, up to bias: off by a quarter, eight standard deviations, with probability below 1e-14."""
-    A = points(2000)
+    """σ̂² is σ²χ²/(n − df) in distribution, up to bias: off by a quarter, seven standard deviations, with probability 1e-12."""
+    A = points(1600)
     model = make(alpha=2.0).fit(A, values(A)[:, 0])
     assert abs(model.noise_variance_ / 0.01 - 1) < 0.25
 
@@ -684,7 +684,7 @@ def test_coverage_without_bias(make, level, include_noise):
 
 @pytest.mark.parametrize("cls", [ExactKernelRidge, SketchedKernelRidge])
 def test_coverage_of_new_observations_by_default(cls):
-    """Binomial error of 5,000 draws and the error of σ̂ add up to a standard deviation of 0.006: 0.03 is exceeded with probability 1e-6."""
+    """The binomial error and that of σ̂ add up to a standard deviation of 0.006: 0.03 is exceeded with probability 1e-6."""
     A, B = points(1000), points(5000, seed=2)
     low, high = cls().fit(A, values(A)[:, 0]).predict_interval(B)
     covered = np.mean((low < values(B, seed=2)[:, 0]) & (values(B, seed=2)[:, 0] < high))

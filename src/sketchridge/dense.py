@@ -22,7 +22,13 @@ def dense_ridge(backend: Backend, kernel: Kernel, X: Array, Y: Array, lam: float
     M = backend.block(kernel, X, X)
     M /= len(X)
     np.fill_diagonal(M, M.diagonal() + lam)
-    return DenseRidge(backend, kernel, X, Y, lam, fit_intercept, _cholesky(M.T))
+    try:
+        return DenseRidge(backend, kernel, X, Y, lam, fit_intercept, _cholesky(M.T))
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            f"alpha = {len(X) * lam:.3g} is too small: rounding makes the kernel matrix plus alpha indefinite. Give a larger "
+            "alpha, rescale X (outliers?), or use SketchedKernelRidge, which leaves out what rounding decides."
+        ) from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import cached_property
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -163,6 +163,7 @@ class SketchedKernelRidge(KernelRegressor):
         sketch = as_sketch(
             "rpcholesky" if isinstance(self.sketch, str) and self.sketch == "auto" else self.sketch, n=len(X), seed=self._seed
         )
+        self._check_size(sketch)
         kernel = self._fitted_kernel(backend, X, Y)
         self._shift = Y.mean(axis=0) if self.fit_intercept else np.zeros(Y.shape[1])
         self._automatic_size = self.sketch_size == "auto" and not sketch.size
@@ -288,17 +289,22 @@ class SketchedKernelRidge(KernelRegressor):
             return as_backend(self.backend, "float32")
         return state.backend
 
+    def _check_size(self, sketch: Sketch) -> None:
+        """A given sketch may grow by further rows, unless it is an array, and never shrink."""
+        if self.sketch_size == "auto" or not sketch.size:
+            return
+        if self.sketch_size < sketch.size or (isinstance(sketch, ArraySketch) and self.sketch_size != sketch.size):
+            raise ValueError(
+                f"sketch_size={self.sketch_size} does not go with a given sketch of {sketch.size} rows, which cannot shrink, nor "
+                "grow where it is an array: leave sketch_size='auto'."
+            )
+
     def _sized(self, state: State) -> State:
         """The state with the sketch size that was asked for."""
         n, size = len(state.X), state.sketch.size if self.sketch_size == "auto" else int(self.sketch_size)
         if size > n and not isinstance(state.sketch, ArraySketch):
             warnings.warn(f"sketch_size={size} is more than the {n} training rows; it is capped at {n}.", stacklevel=4)
             size = n
-        if size < state.sketch.size:
-            raise ValueError(
-                f"sketch_size={size} is less than the {state.sketch.size} rows of the given sketch, which cannot shrink: leave "
-                "sketch_size='auto'."
-            )
         return state.grown(size) if size > state.sketch.size else state
 
     def _checked_backend(self) -> Backend:
@@ -306,12 +312,11 @@ class SketchedKernelRidge(KernelRegressor):
         self._check_parameters()
         if self.solver not in ("sketch", "pcg"):
             raise ValueError(f"Unknown solver {self.solver!r}: give 'sketch' or 'pcg'.")
-        if not isinstance(self.sketch_size, Integral) and self.sketch_size != "auto":
+        whole = isinstance(self.sketch_size, Integral) and not isinstance(self.sketch_size, bool) and int(self.sketch_size) > 0
+        if not whole and not (isinstance(self.sketch_size, str) and self.sketch_size == "auto"):
             raise ValueError(f"sketch_size must be a whole number from 1 up or 'auto', got {self.sketch_size!r}.")
-        if isinstance(self.sketch_size, Integral) and self.sketch_size < 1:
-            raise ValueError(f"sketch_size must be a whole number from 1 up or 'auto', got {self.sketch_size!r}.")
-        if not self.sketch_tol > 0:
-            raise ValueError(f"sketch_tol must be positive, got {self.sketch_tol!r}.")
+        if not isinstance(self.sketch_tol, Real) or not self.sketch_tol > 0:
+            raise ValueError(f"sketch_tol must be a positive number, got {self.sketch_tol!r}.")
         return as_backend(self.backend, "float64" if self.dtype == "auto" else self.dtype)
 
 

@@ -87,8 +87,8 @@ class ScaledKernel(Kernel):
         return replace(self, bandwidth=bandwidth)  # type: ignore[type-var]
 
     def fitted(self, X: Array) -> ScaledKernel:
-        """Centre on the training data: squared distances by matrix product need it."""
-        return replace(self, center=X.mean(axis=0))  # type: ignore[type-var]
+        """Centre on the bulk of the training data: squared distances by matrix product need it."""
+        return replace(self, center=np.median(X, axis=0))  # type: ignore[type-var]
 
     def coordinates(self, X: Array) -> Array:
         if self.bandwidth is None:

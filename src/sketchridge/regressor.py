@@ -21,6 +21,7 @@ __all__ = ["KernelRegressor"]
 
 Array = np.ndarray
 CRITERIA = ("gcv", "loo")
+BANDWIDTHS = ("median", "gcv")
 
 
 class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
@@ -123,6 +124,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         if reset:
             self._single_target = y.ndim == 1
         Y = y.reshape(len(y), -1).astype(float)
+        self._check_noise_variance(Y.shape[1])
         if (self._single_target and Y.shape[1] != 1) or (not reset and Y.shape[1] != self._shift.size):
             raise ValueError(f"y has {Y.shape[1]} targets, but the estimator was fitted with {self._shift.size}.")
         return X, Y
@@ -142,11 +144,20 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
                 raise ValueError(f"Unknown alpha {self.alpha!r}: give a positive number, 'gcv' or 'loo'.")
         elif not _is_positive(self.alpha):
             raise ValueError(f"alpha must be a positive finite number, 'gcv' or 'loo', got {self.alpha!r}.")
+        if isinstance(self.bandwidth, str) and self.bandwidth not in BANDWIDTHS:
+            raise ValueError(f"Unknown bandwidth {self.bandwidth!r}: give a number, one for each feature, 'median' or 'gcv'.")
+        if isinstance(self.noise_variance, str) and self.noise_variance != "auto":
+            raise ValueError(f"Unknown noise_variance {self.noise_variance!r}: give 'auto' or a number.")
+
+    def _check_noise_variance(self, q: int) -> None:
         if isinstance(self.noise_variance, str):
-            if self.noise_variance != "auto":
-                raise ValueError(f"Unknown noise_variance {self.noise_variance!r}: give 'auto' or a number.")
-        elif not np.all(np.isfinite(self.noise_variance) & (np.asarray(self.noise_variance) >= 0)):
-            raise ValueError(f"noise_variance must be 'auto', or finite and not negative, got {self.noise_variance!r}.")
+            return
+        values = _numbers(self.noise_variance)
+        if values.shape not in ((), (q,)) or not (np.isfinite(values) & (values >= 0)).all():
+            raise ValueError(
+                f"noise_variance must be 'auto', or finite and not negative, one number or one for each of the {q} targets, got "
+                f"{self.noise_variance!r}."
+            )
 
     def _fitted_kernel(self, backend: Backend, X: Array, Y: Array) -> Kernel:
         """The kernel with its bandwidth and centre fixed."""
@@ -171,9 +182,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
     def _chosen_bandwidth(self, backend: Backend, kernel: ScaledKernel, X: Array, Y: Array) -> float:
         if self.bandwidth == "median":
             return tuning.median_bandwidth(X, kernel)
-        if self.bandwidth == "gcv":
-            return tuning.gcv_bandwidth(backend, kernel, X, Y, self.fit_intercept)
-        raise ValueError(f"Unknown bandwidth {self.bandwidth!r}: give a number, one for each feature, 'median' or 'gcv'.")
+        return tuning.gcv_bandwidth(backend, kernel, X, Y, self.fit_intercept)
 
     def _set_ridge(self, ridge: DenseRidge | Ridge, kernel: Kernel, Y: Array) -> None:
         """Keep the fitted ridge and the attributes that follow from it."""
@@ -192,8 +201,16 @@ def _is_positive(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < np.inf
 
 
+def _numbers(value: Any) -> Array:
+    """The value as an array of numbers, NaN where it is none."""
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        return np.array(np.nan)
+
+
 def _checked_bandwidth(bandwidth: Any, d: int) -> float | Array:
-    values = np.asarray(bandwidth, dtype=float)
+    values = _numbers(bandwidth)
     if values.shape not in ((), (d,)) or not (np.isfinite(values).all() and (values > 0).all()):
         raise ValueError(
             f"bandwidth must be a positive finite number, one such number for each of the {d} features, 'median' or 'gcv', got "

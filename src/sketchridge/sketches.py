@@ -243,6 +243,8 @@ def as_sketch(spec: object, *, n: int, seed: int) -> Sketch:
         raise ValueError(
             f"Unknown sketch {spec!r}: give 'auto', one of {', '.join(map(repr, SKETCHES))}, a sketch object or an (m, n) array."
         )
+    if np.iscomplexobj(spec):
+        raise ValueError("The sketch array is complex; it must be real.")
     matrix = np.asarray(spec, dtype=float)
     if matrix.ndim != 2 or matrix.shape[1] != n or len(matrix) == 0:
         raise ValueError(

@@ -153,8 +153,13 @@ def grow_sketch(state: State, penalized: Callable[[State], Ridge], *, tol: float
 
 
 def single_precision_error(state: State, lam: float) -> float:
-    """How far float32 products may put V2 off, relative: ε·max(4, largest ‖u‖²)·E₁/λ, as measured in docs/precision.md."""
-    return float(np.finfo(np.float32).eps * max(4.0, state.spread) * state.largest / lam)
+    """How far float32 products may put V2 off, relative: ε·max(4, largest ‖u‖²)·E₁/λ, as measured in docs/precision.md.
+
+    Infinite where squares of kernel values could leave the range of float32.
+    """
+    if not 1e-6 < state.kernel.diag(state.X).max() < 1e6:
+        return np.inf
+    return float(np.finfo(np.float32).eps) * max(4.0, state.spread) * state.largest / lam
 
 
 def median_bandwidth(X: Array, kernel: Kernel) -> float:
