@@ -102,6 +102,7 @@ KNOWN_KERNELS = (
 )
 ALPHA_TEXT = "alpha must be a positive finite number, 'gcv' or 'loo', got "
 BANDWIDTH_TEXT = "bandwidth must be a positive finite number, one such number for each of the 3 features, 'median' or 'gcv', got "
+NOISE_TEXT = "noise_variance must be 'auto', or finite and not negative, one number or one for each of the 1 targets, got "
 BAD_PARAMETERS = {
     "negative alpha": ({"alpha": -1.0}, ALPHA_TEXT + "-1.0"),
     "zero alpha": ({"alpha": 0}, ALPHA_TEXT + "0"),
@@ -160,12 +161,12 @@ BAD_PARAMETERS = {
     ),
     "half order": ({"kernel": PeriodicSobolev(order=1.5)}, "must be a whole number from 1 up, got 1.5"),
     "negative degree": ({"kernel": Polynomial(degree=-1)}, "degree.*-1"),
-    "negative noise": ({"noise_variance": -0.1}, "noise_variance must be 'auto', or finite and not negative, got -0.1"),
-    "NaN noise": ({"noise_variance": np.nan}, "noise_variance must be 'auto', or finite and not negative, got nan"),
-    "one negative noise": ({"noise_variance": [0.1, -0.1]}, r"noise_variance must be .* got \[0.1, -0.1\]"),
-    "no noise": ({"noise_variance": None}, "noise_variance must be .* got None"),
+    "negative noise": ({"noise_variance": -0.1}, NOISE_TEXT + "-0.1"),
+    "NaN noise": ({"noise_variance": np.nan}, NOISE_TEXT + "nan"),
+    "one negative noise": ({"noise_variance": [0.1, -0.1]}, NOISE_TEXT + r"\[0.1, -0.1\]"),
+    "no noise": ({"noise_variance": None}, NOISE_TEXT + "None"),
     "unknown noise": ({"noise_variance": "low"}, "Unknown noise_variance 'low': give 'auto' or a number"),
-    "two noises for one target": ({"noise_variance": [0.1, 0.2]}, r"noise_variance.*\[0.1, 0.2\].*1 target"),
+    "two noises for one target": ({"noise_variance": [0.1, 0.2]}, NOISE_TEXT + r"\[0.1, 0.2\]"),
 }
 
 
@@ -196,8 +197,14 @@ BAD_SKETCHES = {
         {"sketch": LandmarkSketch(indices=np.array([3, 99]))},
         "selects row 99, but there are only 24 training",
     ),
-    "array of another size": ({"sketch": np.eye(N)[:4], "sketch_size": 6}, "has 4 rows and cannot be resized to 6"),
-    "sketch larger than the size": ({"sketch": np.eye(N)[:4], "sketch_size": 2}, "sketch_size=2 is less than the 4 rows"),
+    "array of another size": (
+        {"sketch": np.eye(N)[:4], "sketch_size": 6},
+        "sketch_size=6 does not go with a given sketch of 4 rows.*leave sketch_size='auto'",
+    ),
+    "sketch larger than the size": (
+        {"sketch": np.eye(N)[:4], "sketch_size": 2},
+        "sketch_size=2 does not go with a given sketch of 4 rows.*leave sketch_size='auto'",
+    ),
     "size 0": ({"sketch_size": 0}, SIZE_TEXT + "0"),
     "size -1": ({"sketch_size": -1}, SIZE_TEXT + "-1"),
     "size 1.5": ({"sketch_size": 1.5}, SIZE_TEXT + "1.5"),
@@ -205,10 +212,10 @@ BAD_SKETCHES = {
     "no size": ({"sketch_size": None}, SIZE_TEXT + "None"),
     "boolean size": ({"sketch_size": True}, SIZE_TEXT + "True"),
     "an array for a size": ({"sketch_size": np.array([3, 4])}, SIZE_TEXT),
-    "tolerance 0": ({"sketch_tol": 0}, "sketch_tol must be positive, got 0"),
-    "negative tolerance": ({"sketch_tol": -0.1}, "sketch_tol must be positive, got -0.1"),
-    "NaN tolerance": ({"sketch_tol": np.nan}, "sketch_tol must be positive, got nan"),
-    "a word for a tolerance": ({"sketch_tol": "tight"}, "sketch_tol must be positive, got 'tight'"),
+    "tolerance 0": ({"sketch_tol": 0}, "sketch_tol must be a positive number, got 0"),
+    "negative tolerance": ({"sketch_tol": -0.1}, "sketch_tol must be a positive number, got -0.1"),
+    "NaN tolerance": ({"sketch_tol": np.nan}, "sketch_tol must be a positive number, got nan"),
+    "a word for a tolerance": ({"sketch_tol": "tight"}, "sketch_tol must be a positive number, got 'tight'"),
     "unknown solver": ({"solver": "lbfgs"}, "Unknown solver 'lbfgs': give 'sketch'"),
     "unknown backend": ({"backend": "jax"}, "Unknown backend 'jax': give 'auto', one of 'numpy'"),
     "no backend": ({"backend": None}, "Unknown backend None: give 'auto', one of 'numpy'"),
@@ -420,8 +427,7 @@ ODD_DATA = {
 }
 CONFIGURATIONS = {
     "default": {},
-    "intercept": {"fit_intercept": True},
-    "loo": {"alpha": "loo", "kernel": "matern32"},
+    "loo, intercept": {"alpha": "loo", "kernel": "matern32", "fit_intercept": True},
     "gcv bandwidth": {"bandwidth": "gcv"},
     "laplacian": {"kernel": "laplacian", "alpha": 1e-3},
     "linear": {"kernel": "linear"},
@@ -460,7 +466,7 @@ def test_odd_data_works(case, configuration, cls):
 
 
 @pytest.mark.parametrize("case", ["duplicated rows", "two distinct rows, many times", "two rows", "three rows", "constant y"])
-@pytest.mark.parametrize("size", [1, 2, 3, 50, "auto"])
+@pytest.mark.parametrize("size", [1, 3, 50, "auto"])
 @pytest.mark.parametrize("sketch", ["auto", *SKETCHES])
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of a size above n, or too small for alpha
 def test_every_sketch_of_odd_data_works(sketch, size, case):

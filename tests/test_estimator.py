@@ -352,7 +352,7 @@ def test_gcv_and_leave_one_out_scores_are_those_of_the_definition(make, h, fit_i
 @intercepts
 @bandwidths
 @pytest.mark.parametrize(("criterion", "score"), [("gcv", gcv), ("loo", leave_one_out)], ids=["gcv", "loo"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_chosen_penalty_is_as_good_as_any(make, seed, criterion, score, h, fit_intercept):
     """The criterion, computed without cancellation, is at the chosen λ within a few per cent of its minimum over the grid."""
     b = np.random.default_rng([5, seed]).standard_normal(N) + np.sin(3 * X[:, 0])
@@ -642,9 +642,9 @@ def test_an_intercept_follows_a_shift_of_y_under_every_sketch(name, c):
 
 @makers
 def test_noise_variance_is_estimated(make):
-    """σ̂² is σ²χ²/(n − df) in distribution, up to bias: off by a quarter, seven standard deviations, with probability 1e-12."""
-    A = points(1600)
-    model = make(alpha=2.0).fit(A, values(A)[:, 0])
+    """σ̂² has a standard deviation of about σ²√(2/n) = 0.045σ², and next to no bias: off by a quarter with probability below 1e-7."""
+    A = points(1000)
+    model = make(alpha=0.01).fit(A, values(A)[:, 0])
     assert abs(model.noise_variance_ / 0.01 - 1) < 0.25
 
 
@@ -812,7 +812,7 @@ def test_automatic_precision_follows_the_penalty():
 def test_certificate_holds(name):
     """|√V2 − √V1| ≤ relative·√V2 at every point: a theorem, so on every problem."""
     rng = np.random.default_rng([4, SEED])
-    for trial in range(40):
+    for trial in range(25):
         n, d, m = rng.integers(2, 60), rng.integers(1, 6), rng.integers(1, 40)
         A = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-1, 1)
         b = rng.standard_normal(n)
@@ -843,7 +843,7 @@ def test_certificate_says_when_it_says_nothing():
     assert "return_bound=True" in str(loose)
 
 
-LAMBDAS = np.geomspace(1e-1, 1e-9, 9)
+LAMBDAS = np.geomspace(1e-1, 1e-9, 5)
 EVERYWHERE = np.vstack([X, X_TEST, X + 1e-9, 1e3 * X, X[:5] + 1e6, X[:5] + 1e12])
 
 

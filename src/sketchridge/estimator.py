@@ -316,7 +316,7 @@ class SketchedKernelRidge(KernelRegressor):
         if not whole and not (isinstance(self.sketch_size, str) and self.sketch_size == "auto"):
             raise ValueError(f"sketch_size must be a whole number from 1 up or 'auto', got {self.sketch_size!r}.")
         if not isinstance(self.sketch_tol, Real) or not self.sketch_tol > 0:
-            raise ValueError(f"sketch_tol must be a positive number, got {self.sketch_tol!r}.")
+            raise ValueError(f"sketch_tol must be positive, got {self.sketch_tol!r}.")
         return as_backend(self.backend, "float64" if self.dtype == "auto" else self.dtype)
 
 

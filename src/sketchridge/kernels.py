@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -11,8 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import bernoulli, binom, factorial
-from sklearn.gaussian_process.kernels import Kernel as SklearnKernelBase
-from sklearn.gaussian_process.kernels import WhiteKernel
 
 __all__ = [
     "KERNELS",
@@ -325,8 +324,8 @@ class Custom(Kernel):
         return self.block(X, Z)
 
     def diag(self, X: Array) -> Array:
-        if isinstance(self.function, SklearnKernelBase):
-            return np.array(self.function.diag(X), dtype=float)
+        if _is_scikit_learn(self.function, "Kernel"):
+            return np.array(self.function.diag(X), dtype=float)  # type: ignore[attr-defined]
         chunks = np.array_split(X, max(1, len(X) // 128))
         return np.concatenate([np.diagonal(self.block(c, c)) for c in chunks])
 
@@ -364,17 +363,23 @@ def as_kernel(spec: object) -> Kernel:
         return spec
     if isinstance(spec, str) and spec in KERNELS:
         return KERNELS[spec]()
-    if isinstance(spec, SklearnKernelBase):
-        parts = [spec, *spec.get_params(deep=True).values()]
-        if any(isinstance(part, WhiteKernel) for part in parts):
+    if _is_scikit_learn(spec, "Kernel"):
+        parts = [spec, *spec.get_params(deep=True).values()]  # type: ignore[attr-defined]
+        if any(_is_scikit_learn(part, "WhiteKernel") for part in parts):
             raise ValueError(
                 f"The kernel {spec!r} contains a WhiteKernel, but noise is not part of the kernel here: remove it and set alpha "
                 "to the noise level."
             )
-        return Custom(spec)
+        return Custom(spec)  # type: ignore[arg-type]
     if callable(spec) and not isinstance(spec, type):
         return Custom(spec)
     raise ValueError(
         f"Unknown kernel {spec!r}: give one of {', '.join(map(repr, KERNELS))}, an object of sketchridge.kernels, a "
         "scikit-learn kernel object or a callable k(X, Z) -> matrix."
     )
+
+
+def _is_scikit_learn(spec: object, name: str) -> bool:
+    """Whether spec is of a class of sklearn.gaussian_process.kernels, which whoever made one has loaded already."""
+    module = sys.modules.get("sklearn.gaussian_process.kernels")
+    return module is not None and isinstance(spec, getattr(module, name))

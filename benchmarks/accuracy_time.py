@@ -1,0 +1,400 @@
+"""Error of the variance against time for 100 test points: V2, V3 and refinement against dense V1, GPR and GPyTorch LOVE."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import baselines
+import common
+import numpy as np
+from baselines import SETS, Data, DataSet
+
+from sketchridge import ExactKernelRidge, SketchedKernelRidge
+
+Array = np.ndarray
+POINTS = 100
+SIZES, TOLERANCES, STEPS = (64, 128, 256, 512, 1024), (1e-1, 1e-2, 1e-3), (0, 1, 2, 3)
+COUNTING = 2048  # sketch rows with which the eigenvalues above λ are counted
+LARGE, HEADLINE, TIGHT = 8000, 16_000, 1e-3
+V2, V3, STEPPED, V1, DENSE, GPR, LOVE = "V2", "V3", "V2 + steps", "V1 to tol", "dense V1", "scikit-learn GPR", "GPyTorch LOVE"
+FLOOR = 1e-7
+COLOURS = {V2: "#d1495b", V3: "#e08e45", STEPPED: "#4f9dc4", V1: "#0b6e4f", DENSE: "#2e4057", GPR: "#8d6a9f", LOVE: "#7a7a7a"}
+MARKERS = {V2: "o", V3: "v", STEPPED: "s", V1: "D", DENSE: "*", GPR: "P", LOVE: "X"}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A contender: ``fit`` and then ``variance`` are timed; its error is that of the exact variance of this ``kind``."""
+
+    family: str
+    label: str
+    fit: Callable[[Data], Any]
+    variance: Callable[[Any, Array], Array]
+    kind: str = "v1"
+    slow: bool = False
+
+
+@dataclass
+class Cell:
+    """What one method did on one set at one size."""
+
+    data: str
+    n: int
+    method: Method
+    fit_times: list[float] = field(default_factory=list)
+    variance_times: list[float] = field(default_factory=list)
+    variances: dict[str, list[float]] = field(default_factory=dict)
+    note: str = ""
+    worst: float = float("nan")
+    typical: float = float("nan")
+
+    @property
+    def seconds(self) -> float:
+        times = [a + b for a, b in zip(self.fit_times, self.variance_times, strict=True)]
+        return common.median(times) if times else float("nan")
+
+    @property
+    def fit_seconds(self) -> float:
+        return common.median(self.fit_times) if self.fit_times else float("nan")
+
+    @property
+    def variance_seconds(self) -> float:
+        return common.median(self.variance_times) if self.variance_times else float("nan")
+
+
+def fit_sketched(data: Data, *, bandwidth: float, lam: float, **options: Any) -> SketchedKernelRidge:
+    alpha = len(data.X) * lam
+    model = SketchedKernelRidge(
+        sketch="rpcholesky", bandwidth=bandwidth, alpha=alpha, noise_variance=1.0, random_state=0, **options
+    )
+    return model.fit(data.X, data.y)
+
+
+def fit_dense(data: Data, *, bandwidth: float, lam: float) -> ExactKernelRidge:
+    return ExactKernelRidge(bandwidth=bandwidth, alpha=len(data.X) * lam, noise_variance=1.0).fit(data.X, data.y)
+
+
+def ask(model: Any, X_test: Array, **options: Any) -> Array:
+    return model.variance(X_test, **options)
+
+
+def already_there(fitted: tuple[Any, Array], _: Array) -> Array:
+    """The variances of packages whose fit and variances are timed as one."""
+    return fitted[1]
+
+
+def refined(setting: dict[str, float], tol: float) -> Method:
+    """V1 to a tolerance; a small sketch is enough where refinement follows."""
+    return Method(V1, f"tol = {tol:g}", partial(fit_sketched, sketch_tol=0.5, **setting), partial(ask, kind="v1", tol=tol))
+
+
+def scaling_methods(setting: dict[str, float]) -> list[Method]:
+    return [Method(DENSE, "", partial(fit_dense, **setting), ask, slow=True), refined(setting, TIGHT)]
+
+
+def trade_off_methods(setting: dict[str, float], size: int) -> list[Method]:
+    """Everything but what is in `scaling_methods`; steps are taken with a sketch of ``size`` rows."""
+    fixed = {m: partial(fit_sketched, sketch_size=m, **setting) for m in (*SIZES, size)}
+    methods = [Method(kind.upper(), f"m = {m}", fixed[m], partial(ask, kind=kind)) for kind in ("v2", "v3") for m in SIZES]
+    methods += [Method(STEPPED, f"{k} steps", fixed[size], partial(ask, refine=k)) for k in STEPS]
+    methods += [refined(setting, tol) for tol in TOLERANCES if tol != TIGHT]
+    methods += [Method(GPR, "", partial(baselines.run_gpr, **setting), already_there, kind="gp", slow=True)]
+    if find_spec("gpytorch"):
+        love = partial(baselines.run_gpytorch, love=True, **setting)
+        methods += [Method(LOVE, "", love, already_there, kind="gp", slow=True)]
+    return methods
+
+
+def measure(data_name: str, n: int, folder: Path, method: Method, repeats: int) -> dict[str, Any]:
+    """Time a method after a small warm-up; runs in a process of its own."""
+    problem = partial(SETS[data_name].problem, points=POINTS, folder=folder)
+    data, fit_times, variance_times = problem(n), [], []
+    small = problem(min(n, 2000))
+    method.variance(method.fit(small), small.X_test)
+    for _ in range(repeats):
+        start = time.perf_counter()
+        model = method.fit(data)
+        fitted = time.perf_counter()
+        variance = method.variance(model, data.X_test)
+        fit_times.append(fitted - start)
+        variance_times.append(time.perf_counter() - fitted)
+    variances = {method.kind: variance.tolist()}
+    if method.family == DENSE:
+        variances["gp"] = model.variance(data.X_test, kind="gp").tolist()
+    note = f"m = {model.sketch_size_}, {model.dtype_} variances" if isinstance(model, SketchedKernelRidge) else ""
+    return {"fit_times": fit_times, "variance_times": variance_times, "variances": variances, "note": note}
+
+
+def count_eigenvalues(data_name: str, n: int, folder: Path, setting: dict[str, float]) -> int:
+    """s_λ, by a sketch that is large enough."""
+    return fit_sketched(SETS[data_name].problem(n, POINTS, folder), sketch_size=min(n, COUNTING), **setting).s_lambda_
+
+
+def measured_cell(data_name: str, n: int, folder: Path, method: Method, repeats: int) -> Cell:
+    run = baselines.stubbornly if method.family == GPR else baselines.once
+    attempt = run(measure, data_name, n, folder, method, 1 if method.slow and n >= HEADLINE else repeats)
+    notes = [attempt.result.pop("note", ""), attempt.note]
+    return Cell(data_name, n, method, **attempt.result, note="; ".join(filter(None, notes)))
+
+
+def compare(cells: Sequence[Cell]) -> None:
+    """Relative errors of one set and size against the dense variances of the same kind."""
+    exact = next(cell.variances for cell in cells if cell.method.family == DENSE)
+    for cell in cells:
+        if cell.variances and exact and cell.method.family != DENSE:
+            kind = cell.method.kind
+            errors = np.abs(np.array(cell.variances[kind]) / np.array(exact[kind]) - 1)
+            cell.worst, cell.typical = float(errors.max()), float(np.median(errors))
+
+
+def run_set(data_name: str, sizes: Sequence[int], folder: Path, repeats: int) -> tuple[list[Cell], int]:
+    """Dense V1 and V1 to 1e-3 at every size, everything at the largest; and s_λ there."""
+    setting = _setting(SETS[data_name])
+    s_lambda = common.isolated(count_eigenvalues, data_name, sizes[-1], folder, setting)
+    cells: list[Cell] = []
+    for n in sizes:
+        extra = trade_off_methods(setting, min(2 * s_lambda, n)) if n == sizes[-1] else []
+        new = []
+        for method in scaling_methods(setting) + extra:
+            new.append(cell := measured_cell(data_name, n, folder, method, repeats))
+            print(f"{data_name}, n = {n:,}, {method.family} {method.label}: {cell.seconds:.3g} s {cell.note}", flush=True)
+        compare(new)
+        cells += new
+    return cells, s_lambda
+
+
+def _setting(data_set: DataSet) -> dict[str, float]:
+    return {"bandwidth": data_set.bandwidth, "lam": data_set.lam}
+
+
+def select(cells: Sequence[Cell], family: str, label: str = "", n: int | None = None) -> list[Cell]:
+    """The cells of a family, with this label and size where they are given."""
+    return [c for c in cells if c.method.family == family and label in ("", c.method.label) and n in (None, c.n)]
+
+
+def pairs(cells: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
+    """V1 to 1e-3 and dense V1, at every size of one set."""
+    return [(ours, select(cells, DENSE, n=ours.n)[0]) for ours in select(cells, V1, f"tol = {TIGHT:g}")]
+
+
+def break_even(ours: Cell, dense: Cell) -> str:
+    """The number of points at which a + b·t is equal for both, a the time to fit and b the time a point."""
+    per_point = (ours.variance_seconds - dense.variance_seconds) / POINTS
+    if not np.isfinite(per_point):
+        return "not measured"
+    ahead = dense.fit_seconds - ours.fit_seconds
+    if per_point <= 0:
+        return "never" if ahead > 0 else "not in this range"
+    return f"{max(ahead, 0) / per_point:,.0f}"
+
+
+def scaling_rows(results: dict[str, list[Cell]]) -> list[dict[str, object]]:
+    return [
+        {
+            "data": name,
+            "n": f"{ours.n:,}",
+            "V1 to 1e-3 (s)": _number(ours.seconds),
+            "dense V1 (s)": _number(dense.seconds),
+            "dense / ours": f"{dense.seconds / ours.seconds:.2f}×",
+            "worst error": _number(ours.worst),
+            "ours: fit (s)": _number(ours.fit_seconds),
+            "ours: a point (ms)": _number(1000 * ours.variance_seconds / POINTS),
+            "dense: fit (s)": _number(dense.fit_seconds),
+            "dense: a point (ms)": _number(1000 * dense.variance_seconds / POINTS),
+            "break-even (points)": break_even(ours, dense),
+        }
+        for name, cells in results.items()
+        for ours, dense in pairs(cells)
+    ]
+
+
+def trade_off_rows(results: dict[str, list[Cell]], n: int) -> list[dict[str, object]]:
+    return [
+        {
+            "data": name,
+            "method": f"{cell.method.family} {cell.method.label}".strip(),
+            "time (s)": _number(cell.seconds),
+            "repeats": len(cell.fit_times) or "–",
+            "worst error": "exact" if cell.method.family == DENSE else _number(cell.worst),
+            "median error": "exact" if cell.method.family == DENSE else _number(cell.typical),
+            "note": cell.note,
+        }
+        for name, cells in results.items()
+        for cell in sorted((c for c in cells if c.n == n), key=lambda cell: list(COLOURS).index(cell.method.family))
+    ]
+
+
+def csv_rows(results: dict[str, list[Cell]]) -> list[dict[str, object]]:
+    return [
+        {
+            "data": cell.data,
+            "n": cell.n,
+            "family": cell.method.family,
+            "label": cell.method.label,
+            "median_s": cell.seconds,
+            "fit_times_s": " ".join(f"{t:.6f}" for t in cell.fit_times),
+            "variance_times_s": " ".join(f"{t:.6f}" for t in cell.variance_times),
+            "worst_error": cell.worst,
+            "median_error": cell.typical,
+            "note": cell.note,
+        }
+        for cells in results.values()
+        for cell in cells
+    ]
+
+
+def claims(results: dict[str, list[Cell]]) -> list[common.Claim]:
+    both = {name: pairs(cells) for name, cells in results.items()}
+    return [
+        _accuracy_claim(both),
+        _speed_claim("faster than dense at every n ≥ 8,000", both, 1.0, LARGE),
+        _speed_claim("at least 5 times faster than dense at n = 16,000", both, 5.0, HEADLINE),
+        _step_claim(results),
+    ]
+
+
+def _accuracy_claim(both: dict[str, list[tuple[Cell, Cell]]]) -> common.Claim:
+    worst = {name: max((ours.worst for ours, _ in cells), default=float("nan")) for name, cells in both.items()}
+    figures = ", ".join(f"{name} {_number(error)}" for name, error in worst.items())
+    sentence = f"V1 with tol = {TIGHT:g}: worst relative error at most {TIGHT:g} on every set and at every size: {figures}"
+    return common.Claim(sentence, _all([error <= TIGHT for error in worst.values()], list(worst.values())))
+
+
+def _speed_claim(sentence: str, both: dict[str, list[tuple[Cell, Cell]]], factor: float, smallest: int) -> common.Claim:
+    ratios = {
+        f"{name} at {ours.n:,}": dense.seconds / ours.seconds
+        for name, cells in both.items()
+        for ours, dense in cells
+        if ours.n >= smallest
+    }
+    figures = ", ".join(f"{where} {ratio:.2f}×" for where, ratio in ratios.items())
+    holds = _all([ratio >= factor for ratio in ratios.values()], list(ratios.values())) if len(both) == len(SETS) else None
+    return common.Claim(f"V1 with tol = {TIGHT:g}: {sentence}: {figures or 'no such size'}", holds)
+
+
+def _step_claim(results: dict[str, list[Cell]]) -> common.Claim:
+    gains = {}
+    for name, cells in results.items():
+        before, after = (select(cells, STEPPED, f"{k} steps")[0].worst for k in (0, 1))
+        gains[name] = before / after
+    figures = ", ".join(f"{name} {gain:.1f}×" for name, gain in gains.items())
+    sentence = (
+        f"rpcholesky at m = 2·s_λ: refine=1 reduces the worst error at least 10 times against refine=0 on every set: {figures}"
+    )
+    return common.Claim(sentence, _all([gain >= 10 for gain in gains.values()], list(gains.values())))
+
+
+def _all(conditions: Sequence[bool], figures: Sequence[float]) -> bool | None:
+    """Whether all hold; None where a figure is missing."""
+    return bool(all(conditions)) if figures and np.isfinite(figures).all() else None
+
+
+def _number(value: float) -> str:
+    return f"{value:.2g}" if np.isfinite(value) else "–"
+
+
+def figure(path: Path, results: dict[str, list[Cell]], n: int) -> None:
+    """A panel a set: worst error against time, a line a family."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    fig, axes = plt.subplots(1, len(results), figsize=(6 * len(results), 6), sharey=True, squeeze=False)
+    for ax, (name, cells) in zip(axes[0], results.items(), strict=True):
+        ax.set(xscale="log", yscale="log", xlabel="seconds, fit and variances together")
+        draw_panel(ax, [cell for cell in cells if cell.n == n and np.isfinite(cell.seconds)])
+        ax.axhline(FLOOR, color="0.75", linewidth=0.8, zorder=0)
+        ax.grid(color="0.93")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.margins(x=0.14)
+        ax.xaxis.set_major_formatter(lambda t, _: f"{t:g}")
+        data_set = SETS[name]
+        ax.set_title(f"{name}: bandwidth {data_set.bandwidth:g}, λ = {data_set.lam:g}", loc="left", fontsize=11)
+    axes[0, 0].set_ylabel("worst relative error of the variance")
+    axes[0, 0].set_ylim(bottom=FLOOR / 3)
+    fig.suptitle(f"{POINTS} predictive variances from n = {n:,} rows: lower left is better", x=0.01, ha="left", fontsize=13)
+    fig.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fig.savefig(path, dpi=150)
+    plt.close(fig)
+
+
+def draw_panel(ax: Any, cells: Sequence[Cell]) -> None:
+    for family, colour in COLOURS.items():
+        line = sorted(select(cells, family), key=_order)
+        if not line:
+            continue
+        times, errors = [cell.seconds for cell in line], [_height(cell) for cell in line]
+        bold = family in (V1, STEPPED)
+        ax.plot(times, errors, color=colour, marker=MARKERS[family], linewidth=2.4 if bold else 1.5, markersize=7, zorder=3 + bold)
+        _annotate(ax, family, line, times, errors)
+
+
+def _annotate(ax: Any, family: str, line: Sequence[Cell], times: Sequence[float], errors: Sequence[float]) -> None:
+    """A small label at each point and the family's name at the first, or at the only one."""
+    colour, below = COLOURS[family], family in (V3, STEPPED)
+    for cell, t, e in zip(line, times, errors, strict=True):
+        place = {"xytext": (-6, -3), "ha": "right", "va": "top"} if below else {"xytext": (6, 3), "ha": "left", "va": "bottom"}
+        ax.annotate(cell.method.label, (t, e), textcoords="offset points", color=colour, fontsize=8, **place)
+    exact = ", exact" if errors[0] <= FLOOR else ""
+    ax.annotate(
+        family + exact, (times[0], errors[0]), (0, 12), textcoords="offset points", color=colour, weight="bold", ha="center"
+    )
+
+
+def _order(cell: Cell) -> float:
+    """m, the number of steps or 1/tol, along which a line runs."""
+    words = cell.method.label.split()
+    number = float(words[-1] if "=" in words else words[0]) if words else 0.0
+    return -number if cell.method.family == V1 else number
+
+
+def _height(cell: Cell) -> float:
+    """The worst error, with what is exact on the floor of the figure."""
+    return FLOOR if cell.method.family == DENSE else max(cell.worst, FLOOR)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[4000, LARGE, HEADLINE])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="n = 1000, 2000 once: a trial, not a result")
+    parser.add_argument("--data", type=Path, default=baselines.DATA, help="folder of the flights")
+    parser.add_argument("--results", type=Path, default=common.RESULTS, help="folder of the tables and the figure")
+    options = parser.parse_args()
+    sizes, repeats = ([1000, 2000], 1) if options.quick else (sorted(options.sizes), options.repeats)
+    results, counts = {}, {}
+    for name in SETS:
+        results[name], counts[name] = run_set(name, sizes, options.data, repeats)
+    n = sizes[-1]
+    setting = (
+        f"{POINTS} test points, Gaussian kernel, float64 data; the sets are 5-d uniform (bandwidth 0.5, λ = 1e-4), 8-d flights (3.6, "
+        "1e-5) and 20 clusters in 5 dimensions (1, 1e-4). Time is that of fit and variances together, the median of the repeats; each "
+        "method runs in its own process, after a warm-up. Errors are relative: against dense V1 for V1, V2 and V3, against the exact "
+        "posterior variance for GPR and LOVE. Steps are taken with m = 2·s_λ rows "
+        f"(s_λ at n = {n:,}: {', '.join(f'{name} {count}' for name, count in counts.items())}), V1 to a tolerance with "
+        "sketch_tol=0.5."
+    )
+    many = (
+        "A refinement step costs n² per test point, so dense wins when there are very many: the last column is the number of points "
+        "from which on it is faster, by the times measured for the fit and for a point."
+    )
+    trade_off = f"Everything at n = {n:,}:"
+    scaling = "V1 to 1e-3 against dense V1:"
+    parts = [common.machine(), setting, trade_off, common.markdown_table(trade_off_rows(results, n))]
+    parts += [scaling, common.markdown_table(scaling_rows(results)), many]
+    common.write_csv(options.results / "accuracy_time.csv", csv_rows(results))
+    figure(options.results / "accuracy_time.png", results, n)
+    common.write_report(options.results / "accuracy_time.md", "Error of the variance against time", parts, claims(results))
+
+
+if __name__ == "__main__":
+    main()
