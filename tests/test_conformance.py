@@ -133,6 +133,7 @@ def assert_equals_gaussian_process(model, kernel, alpha):
     assert_within(model.variance(X_TEST, "gp"), std**2, kernel.diag(X_TEST))
 
 
+@pytest.mark.filterwarnings("ignore:divide by zero encountered in log:RuntimeWarning")  # of DotProduct(sigma_0=0) in theta
 @complete
 @alphas
 @pytest.mark.parametrize("name", PROCESSES)

@@ -642,7 +642,7 @@ def test_an_intercept_follows_a_shift_of_y_under_every_sketch(name, c):
 
 @makers
 def test_noise_variance_is_estimated(make):
-    """σ̂² has a standard deviation of about σ²√(2/n) = 0.045σ², and next to no bias: off by a quarter with probability below 1e-7."""
+    """σ̂² has a standard deviation of about 0.045σ² = σ²√(2/n), and next to no bias: off by a quarter with probability 1e-7."""
     A = points(1000)
     model = make(alpha=0.01).fit(A, values(A)[:, 0])
     assert abs(model.noise_variance_ / 0.01 - 1) < 0.25
