@@ -303,7 +303,7 @@ class SketchedKernelRidge(KernelRegressor):
         """The state with the sketch size that was asked for."""
         n, size = len(state.X), state.sketch.size if self.sketch_size == "auto" else int(self.sketch_size)
         if size > n and not isinstance(state.sketch, ArraySketch):
-            warnings.warn(f"sketch_size={size} is more than the {n} training rows; it is capped at {n}.", stacklevel=4)
+            warnings.warn(f"sketch_size={size} is more than the {n} training rows; it is capped at {n}.", stacklevel=5)
             size = n
         return state.grown(size) if size > state.sketch.size else state
 
@@ -316,7 +316,7 @@ class SketchedKernelRidge(KernelRegressor):
         if not whole and not (isinstance(self.sketch_size, str) and self.sketch_size == "auto"):
             raise ValueError(f"sketch_size must be a whole number from 1 up or 'auto', got {self.sketch_size!r}.")
         if not isinstance(self.sketch_tol, Real) or not self.sketch_tol > 0:
-            raise ValueError(f"sketch_tol must be positive, got {self.sketch_tol!r}.")
+            raise ValueError(f"sketch_tol must be a positive number, got {self.sketch_tol!r}.")
         return as_backend(self.backend, "float64" if self.dtype == "auto" else self.dtype)
 
 

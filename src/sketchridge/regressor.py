@@ -155,8 +155,8 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         values = _numbers(self.noise_variance)
         if values.shape not in ((), (q,)) or not (np.isfinite(values) & (values >= 0)).all():
             raise ValueError(
-                f"noise_variance must be 'auto', or finite and not negative, got {self.noise_variance!r}: give one number, or one "
-                f"for each of the {q} target(s)."
+                f"noise_variance must be 'auto', or finite and not negative, one number or one for each of the {q} targets, got "
+                f"{self.noise_variance!r}."
             )
 
     def _fitted_kernel(self, backend: Backend, X: Array, Y: Array) -> Kernel:

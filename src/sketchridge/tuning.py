@@ -147,7 +147,7 @@ def grow_sketch(state: State, penalized: Callable[[State], Ridge], *, tol: float
             f"The sketch reached its largest automatic size, {state.sketch.size}, with a gap V2/V3 of {reached:.3g} instead of "
             f"{1 + tol:.3g}: V2 may be too large by about that factor. Give a larger sketch_size or another "
             "sketch, a larger alpha or bandwidth, or ask for a refined variance.",
-            stacklevel=6,
+            stacklevel=5,
         )
     return ridge, reached
 
