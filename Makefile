@@ -24,8 +24,12 @@ demo: install
 	$(PYTHON) examples/demo.py
 
 bench: install
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(PYTHON) benchmarks/kernel_product.py
 	$(PYTHON) benchmarks/variance_cpu.py
+	$(PYTHON) benchmarks/accuracy_time.py
+	$(PYTHON) benchmarks/precision.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache

@@ -42,7 +42,8 @@ products is magnified by E₁/λ (E₁ the largest eigenvalue of K): the tables 
 
 The model of `tuning.single_precision_error` is `ε·max(4, u²)·E₁/λ`, with ε = 1.2e-7 and u² the largest squared norm of a training
 point in the kernel's coordinates (centred and divided by the bandwidth; 0 for kernels that are not functions of a Euclidean
-distance). `dtype="auto"` fits in float64 and then uses float32
+distance); it is infinite where squares of kernel values could leave the range of float32. `dtype="auto"` fits in float64 and then
+uses float32
 
 - for the variances, where the model is at most `sketch_tol`/100: rounding then costs a hundredth of what the sketch may;
 - for the steps of a refinement, where it is at most 0.1. A step only has to come closer: every residual that is judged, and so
@@ -74,6 +75,7 @@ class Cell:
 
     @property
     def share(self) -> float:
+        """Of the model; 0 where that is infinite."""
         return self.error / self.model
 
 
@@ -141,7 +143,7 @@ def _row(cells: list[Cell]) -> dict[str, object]:
         "data": first.data,
         "sketch": first.sketch,
         **{f"λ/E₁ = 1e{cell.decade}": f"{cell.error:.0e}" for cell in cells},
-        "model at 1e-1": f"{first.model:.0e}",
+        "model at 1e-1": f"{first.model:.0e}" if np.isfinite(first.model) else "∞",
         "error/model": f"{max(cell.share for cell in cells):.1g}",
     }
 

@@ -104,10 +104,11 @@ class ScaledKernel(Kernel):
 
 
 class _Radial(ScaledKernel):
-    """profile(−‖u − v‖²)."""
+    """profile(−‖u − v‖²), which is below 1e-32 from ‖u − v‖² = ``reach`` on."""
 
     geometry = "distance"
     metric = "euclidean"
+    reach: ClassVar[float]
 
     def __call__(self, X: Array, Z: Array) -> Array:
         s = -cdist(self.coordinates(X), self.coordinates(Z), "sqeuclidean")
@@ -122,6 +123,7 @@ class Gaussian(_Radial):
     bandwidth: float | Array | None = None
     center: Array | None = field(default=None, repr=False)
     unit = 1 / np.sqrt(2.0)
+    reach = 80.0
 
     def profile(self, s: Any, xp: Any) -> None:
         xp.exp(s, out=s)
@@ -134,6 +136,7 @@ class Matern32(_Radial):
     bandwidth: float | Array | None = None
     center: Array | None = field(default=None, repr=False)
     unit = np.sqrt(3.0)
+    reach = 80.0**2
 
     def profile(self, s: Any, xp: Any) -> None:
         s *= -1
@@ -150,6 +153,7 @@ class Matern52(_Radial):
     bandwidth: float | Array | None = None
     center: Array | None = field(default=None, repr=False)
     unit = np.sqrt(5.0)
+    reach = 80.0**2
 
     def profile(self, s: Any, xp: Any) -> None:
         s *= -1

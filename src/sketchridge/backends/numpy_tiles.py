@@ -126,7 +126,8 @@ def _slices(n: int, size: int) -> list[slice]:
 def _tile_filler(kernel: Kernel, X: Array, Z: Array, dtype: np.dtype) -> Callable[[slice, slice], Array]:
     """A function that evaluates k(X[rows], Z[columns]).
 
-    −‖u − v‖² = (2u, −‖u‖², 1)·(v, 1, −‖v‖²) is one matrix product; rounding can push it above 0, hence the clipping.
+    −‖u − v‖² = (2u, −‖u‖², 1)·(v, 1, −‖v‖²) is one matrix product; rounding can push it above 0, hence the clipping. In single
+    precision it is clipped from below too: subnormal kernel values would be many times slower.
     """
     U, V = (kernel.coordinates(np.asarray(A, dtype=float)) for A in (X, Z))
     if kernel.geometry == "opaque":
@@ -137,10 +138,12 @@ def _tile_filler(kernel: Kernel, X: Array, Z: Array, dtype: np.dtype) -> Callabl
     else:
         left, right = np.asarray(U, dtype=dtype), np.asarray(V, dtype=dtype)
 
+    lowest = -kernel.reach if kernel.geometry == "distance" and dtype == np.float32 else -np.inf  # type: ignore[attr-defined]
+
     def fill(rows: slice, cols: slice) -> Array:
         s = left[rows] @ right[cols].T
         if kernel.geometry == "distance":
-            np.minimum(s, 0, out=s)
+            np.clip(s, lowest, 0, out=s)
         kernel.profile(s, np)
         return s
 
