@@ -104,7 +104,7 @@ def test_primitives_equal_dense_algebra(backend_case: BackendCase, case: KernelC
 @one_kernel_of_each_geometry
 def test_odd_shapes(backend_case: BackendCase, case: KernelCase, shape):
     t, n, m, d = shape
-    X, Z = case.make(t, d, 0), case.make(n, d, 1)
+    X, Z = case.make(t, d, 0) / np.sqrt(d), case.make(n, d, 1) / np.sqrt(d)
     check_all(backend_case.make(), case.fitted(Z), X, Z, m)
 
 

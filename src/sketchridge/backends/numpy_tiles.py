@@ -138,7 +138,7 @@ def _tile_filler(kernel: Kernel, X: Array, Z: Array, dtype: np.dtype) -> Callabl
     else:
         left, right = np.asarray(U, dtype=dtype), np.asarray(V, dtype=dtype)
 
-    lowest = -kernel.reach if kernel.geometry == "distance" and dtype == np.float32 else -np.inf  # type: ignore[attr-defined]
+    lowest = -kernel.reach if kernel.geometry == "distance" and dtype == np.float32 else None  # type: ignore[attr-defined]
 
     def fill(rows: slice, cols: slice) -> Array:
         s = left[rows] @ right[cols].T
