@@ -51,8 +51,9 @@ class NumpyTiles(Backend):
         fill = _tile_filler(kernel, X, Z, self.dtype)
 
         def strip(rows: slice, out: Array) -> None:
+            tile, part = self._scratch(rows, self.tile), self._scratch(rows, V.shape[1])
             for cols in _slices(len(Z), self.tile):
-                out += fill(rows, cols) @ V[cols]
+                out += np.matmul(fill(rows, cols, tile), V[cols], out=part)
 
         return self._fill_rows(strip, np.zeros((len(X), V.shape[1])), len(Z))
 
@@ -61,8 +62,9 @@ class NumpyTiles(Backend):
         fill = _tile_filler(kernel, X, Z, self.dtype)
 
         def strip(rows: slice, out: Array) -> None:
+            tile = self._scratch(rows, self.tile)
             for cols in _slices(len(Z), self.tile):
-                r = fill(rows, cols)
+                r = fill(rows, cols, tile)
                 r -= C[rows] @ H[cols].T
                 out += np.einsum("ij,ij->i", r, r)
 
@@ -73,7 +75,7 @@ class NumpyTiles(Backend):
 
         def strip(rows: slice, out: Array) -> None:
             for cols in _slices(len(Z), self.tile):
-                out[:, cols] = fill(rows, cols)
+                fill(rows, cols, out[:, cols])
 
         return self._fill_rows(strip, np.empty((len(X), len(Z))), len(Z))
 
@@ -81,7 +83,7 @@ class NumpyTiles(Backend):
         fill = _tile_filler(kernel, X, Z, np.dtype(float))
 
         def strip(rows: slice, out: Array) -> None:
-            C = fill(rows, slice(None)) - F[rows] @ F_Z.T
+            C = fill(rows, slice(0, len(Z)), np.empty(out.shape)) - F[rows] @ F_Z.T
             out[:] = solve_triangular(L, C.T, lower=True, check_finite=False).T
 
         return self._fill_rows(strip, np.empty((len(X), len(Z))), len(Z))
@@ -98,6 +100,9 @@ class NumpyTiles(Backend):
             np.matmul(F[rows], V, out=out)
 
         return self._fill_rows(strip, np.empty((len(F), V.shape[1])), F.shape[1])
+
+    def _scratch(self, rows: slice, width: int) -> Array:
+        return np.empty((rows.stop - rows.start, width), dtype=self.dtype)
 
     def _fill_rows(self, strip: Callable[[slice, Array], None], out: Array, n: int) -> Array:
         """Let ``strip`` fill every row of tiles of ``out``, each from n columns of the kernel matrix."""
@@ -123,25 +128,26 @@ def _slices(n: int, size: int) -> list[slice]:
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
 
-def _tile_filler(kernel: Kernel, X: Array, Z: Array, dtype: np.dtype) -> Callable[[slice, slice], Array]:
-    """A function that evaluates k(X[rows], Z[columns]).
+def _tile_filler(kernel: Kernel, X: Array, Z: Array, dtype: np.dtype) -> Callable[[slice, slice, Array], Array]:
+    """A function that writes k(X[rows], Z[columns]) to the left columns of an array, and returns them.
 
     −‖u − v‖² = (2u, −‖u‖², 1)·(v, 1, −‖v‖²) is one matrix product; rounding can push it above 0, hence the clipping. In single
     precision it is clipped from below too: subnormal kernel values would be many times slower.
     """
     U, V = (kernel.coordinates(np.asarray(A, dtype=float)) for A in (X, Z))
-    if kernel.geometry == "opaque":
-        return lambda rows, cols: np.asarray(kernel.block(U[rows], V[cols]), dtype=dtype)
     if kernel.geometry == "distance":
         left = np.column_stack([2 * U, -_sqnorm(U), np.ones(len(U))]).astype(dtype)
         right = np.column_stack([V, np.ones(len(V)), -_sqnorm(V)]).astype(dtype)
     else:
         left, right = np.asarray(U, dtype=dtype), np.asarray(V, dtype=dtype)
-
     lowest = -kernel.reach if kernel.geometry == "distance" and dtype == np.float32 else None  # type: ignore[attr-defined]
 
-    def fill(rows: slice, cols: slice) -> Array:
-        s = left[rows] @ right[cols].T
+    def fill(rows: slice, cols: slice, out: Array) -> Array:
+        s = out[:, : cols.stop - cols.start]
+        if kernel.geometry == "opaque":
+            s[:] = kernel.block(U[rows], V[cols])
+            return s
+        np.matmul(left[rows], right[cols].T, out=s)
         if kernel.geometry == "distance":
             np.clip(s, lowest, 0, out=s)
         kernel.profile(s, np)
