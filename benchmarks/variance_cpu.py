@@ -144,7 +144,7 @@ def compare(cells: dict[str, Cell]) -> None:
 
 
 def gpr_times(cells: dict[int, dict[str, Cell]], n: int) -> list[tuple[float, str]]:
-    """GPR's time at n and what it is: measured or, where it died, the time with one thread and a cubic extrapolation."""
+    """GPR's time at n and what it is: measured or, where it died, the time with one thread and two extrapolations."""
     cell = cells[n]["gpr"]
     if cell.default_threads:
         return [(cell.seconds, "measured with the default threads")]
@@ -154,6 +154,10 @@ def gpr_times(cells: dict[int, dict[str, Cell]], n: int) -> list[tuple[float, st
         k = max(smaller)
         estimate = cells[k]["gpr"].seconds * (n / k) ** 3
         options.append((estimate, f"estimated for the default threads as the time at n = {k:,} times {n / k:g}³"))
+        growth = cells[n]["dense"].seconds / cells[k]["dense"].seconds
+        options.append(
+            (cells[k]["gpr"].seconds * growth, f"estimated as the time at n = {k:,} times {growth:.2f}, as dense V1 grew")
+        )
     return options
 
 

@@ -34,6 +34,7 @@ __all__ = [
 Array = np.ndarray
 _SIZES = [64, 128, 256, 384, 512, 768, 1024, 1536, 2048]
 _PROBE = 256
+_TRUST = 2.5  # times s_λ: with a smaller sketch the gap is far from 1, and not worth measuring
 _ROWS = 1000
 
 
@@ -138,7 +139,8 @@ def grow_sketch(state: State, penalized: Callable[[State], Ridge], *, tol: float
         if state.sketch.size or state.factor.complete:
             ridge = penalized(state)
             full = state.factor.complete or state.sketch.size >= limit
-            reached = gap(ridge, probe) if full or ridge.lam >= sketch_floor(state) else np.inf
+            hopeless = tol < 0.5 and state.sketch.size < _TRUST * (state.E > ridge.lam).sum()
+            reached = gap(ridge, probe) if full or not hopeless else np.inf
             if full or reached <= 1 + tol:
                 break
         state = state.grown(min(limit, next(m for m in _SIZES if m > state.sketch.size)))
