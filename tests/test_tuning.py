@@ -176,7 +176,7 @@ def bounded_growth(monkeypatch):
 def test_growth_stops_by_the_gap():
     sizes: list[int] = []
     X = unit_cube(600, 2)
-    ridge, gap = tuning.grow_sketch(empty_state(Gaussian(0.3), X), with_lambda(1e-3, sizes), tol=0.1, probe=np.arange(100))
+    ridge, gap = tuning.grow_sketch(empty_state(Gaussian(0.3), X), with_lambda(1e-4, sizes), tol=0.1, probe=np.arange(100))
     assert sizes == [64]
     assert 1 - tol() <= gap <= 1.1
     assert gap == tuning.gap(ridge, np.arange(100))

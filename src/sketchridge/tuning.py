@@ -34,7 +34,6 @@ __all__ = [
 Array = np.ndarray
 _SIZES = [64, 128, 256, 384, 512, 768, 1024, 1536, 2048]
 _PROBE = 256
-_TRUST = 2.5  # times s_λ: the smallest sketch that is trusted
 _ROWS = 1000
 
 
@@ -132,7 +131,7 @@ def probe_rows(n: int, rng: np.random.Generator) -> Array:
 def grow_sketch(state: State, penalized: Callable[[State], Ridge], *, tol: float, probe: Array) -> tuple[Ridge, float]:
     """Grow m = 64, 128, … until the gap is at most 1 + tol, the numerical rank is reached or m = min(n, 2048).
 
-    ``penalized`` chooses λ for a state. The gap is measured from m = 2.5 s_λ on: V2 needs that many rows, whatever a probe says.
+    ``penalized`` chooses λ for a state. Where λ is below E[m/2] the gap is far from 1 and not worth measuring.
     Returns the last ridge and its gap.
     """
     limit = min(len(state.X), _SIZES[-1])
@@ -140,8 +139,7 @@ def grow_sketch(state: State, penalized: Callable[[State], Ridge], *, tol: float
         if state.sketch.size or state.factor.complete:
             ridge = penalized(state)
             full = state.factor.complete or state.sketch.size >= limit
-            hopeless = tol < 0.5 and state.sketch.size < _TRUST * (ridge.lam < state.E).sum()
-            reached = gap(ridge, probe) if full or not hopeless else np.inf
+            reached = gap(ridge, probe) if full or ridge.lam >= sketch_floor(state) else np.inf
             if full or reached <= 1 + tol:
                 break
         state = state.grown(min(limit, next(m for m in _SIZES if m > state.sketch.size)))
