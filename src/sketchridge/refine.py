@@ -17,6 +17,8 @@ __all__ = ["PrecisionError", "Refined", "exact_mean", "refined_variance", "v1"]
 Array = np.ndarray
 _BYTES = 2**30  # of the arrays as long as the data while a block of points is refined
 _STEPS = 500  # before the residual is taken afresh
+_WIDTH = 256  # points in a block: wider ones gain little and cost more algebra
+_DEPENDENT = 1e-12  # squared length below which a direction is taken for a combination of the others
 _DROP = 1e-3  # of a residual, as far as steps in lower precision can be trusted
 
 
@@ -38,7 +40,7 @@ def refined_variance(ridge: Ridge, X_new: Array, *, steps: int) -> Refined:
     def block(system: System, B: Array) -> tuple[Array, Array]:
         Z = system.start(B)
         if steps:
-            Z = _conjugate_gradients(system, Z, system.residual(B, Z), _never, steps=steps)
+            Z = _walk(system, Z, system.residual(B, Z), steps)
         return Z, system.residual(B, Z)
 
     return _in_blocks(ridge, X_new, block)
@@ -97,7 +99,10 @@ class System:
     def product(self, Z: Array) -> Array:
         """(K + λI)Z."""
         state = self.ridge.state
-        return self.backend.matmul(state.kernel, state.X, state.X, Z) / len(state.X) + self.ridge.lam * Z
+        out = self.backend.matmul(state.kernel, state.X, state.X, Z)
+        out /= len(state.X)
+        out += self.ridge.lam * Z
+        return out
 
     def project(self, R: Array) -> Array:
         return R - R.mean(axis=0) if self.ridge.fit_intercept else R
@@ -108,8 +113,27 @@ class System:
     def precondition(self, R: Array) -> Array:
         """(K̂ + λI)⁻¹R = (R − H D HᵀR)/λ, then moved along u to sum zero."""
         ridge, H = self.ridge, self.ridge.state.H
-        Z = (R - H @ ridge.shrink(H.T @ R)) / ridge.lam
+        Z = self.backend.product(H, -ridge.shrink(self.backend.gram(H, R)))
+        Z += R
+        Z /= ridge.lam
         return Z - np.outer(ridge.unit_weights, Z.sum(axis=0)) if ridge.fit_intercept else Z
+
+    def directions(self, R: Array, P: Array, Q: Array) -> tuple[Array, Array]:
+        """A basis P' of the preconditioned residuals, with P'ᵀ(K + λI)P' = I and conjugate to P, and Q' = (K + λI)P'.
+
+        What depends on other columns, or has a curvature below λ by rounding, is left out.
+        """
+        D = self.precondition(R)
+        D -= self.backend.product(P, self.backend.gram(Q, D))
+        D /= np.maximum(_norms(D), np.finfo(float).tiny)
+        squares, U = np.linalg.eigh(self.backend.gram(D))
+        some = squares > _DEPENDENT
+        P = self.backend.product(D, U[:, some] / np.sqrt(squares[some]))
+        Q = self.project(self.product(P))
+        curvature, U = np.linalg.eigh(self.backend.gram(P, Q))
+        some = curvature > self.ridge.lam / 2
+        U = U[:, some] / np.sqrt(curvature[some])
+        return self.backend.product(P, U), self.backend.product(Q, U)
 
     def start(self, B: Array) -> Array:
         """z₀ = n w' with the weights w' behind V2."""
@@ -126,9 +150,7 @@ def _solve(system: System, quick: System, B: Array, Z: Array, unfinished: Callab
     active = unfinished(Z, R)
     while active.any():
         before, drop = _norms(R), 0.0 if quick.backend is system.backend else _DROP
-        Z[:, active] = _conjugate_gradients(
-            quick, Z[:, active], R[:, active], lambda Z, R: unfinished(Z, 1.1 * R), steps=_STEPS, drop=drop
-        )
+        Z[:, active] = _descend(quick, Z[:, active], R[:, active], lambda Z, R: unfinished(Z, 1.1 * R), drop)
         R[:, active] = system.residual(B[:, active], Z[:, active])
         active = unfinished(Z, R)
         stalled = _norms(R) > 0.5 * before
@@ -137,32 +159,38 @@ def _solve(system: System, quick: System, B: Array, Z: Array, unfinished: Callab
     return Z, R
 
 
-def _conjugate_gradients(
-    system: System, Z: Array, R: Array, unfinished: Callable[[Array, Array], Array], *, steps: int, drop: float = 0.0
-) -> Array:
-    """Preconditioned conjugate gradients on independent columns; residuals by recursion.
+def _descend(system: System, Z: Array, R: Array, unfinished: Callable[[Array, Array], Array], drop: float) -> Array:
+    """Block conjugate gradients: each step moves every column to its best point in the span of all columns' directions.
 
-    A column ends when it is finished, or when its residual has fallen by the factor ``drop``.
+    A column ends when it is finished, or when its residual (by recursion) has fallen by the factor ``drop``.
     """
-    Z, R, least = Z.copy(), R.copy(), drop * _norms(R)
-    columns = np.arange(Z.shape[1])
-    P = system.precondition(R)
-    rho = (R * P).sum(axis=0)
+    out, columns, least = Z.copy(), np.arange(Z.shape[1]), drop * _norms(R)
+    P = Q = np.empty((len(Z), 0))
     with status("Refining") as say:
-        for step in range(steps):
-            Q = system.project(system.product(P))
-            curvature = (P * Q).sum(axis=0)
-            length = np.divide(rho, curvature, out=np.zeros_like(rho), where=curvature > 0)
-            Z[:, columns] += length * P
-            R[:, columns] -= length * Q
-            keep = unfinished(Z[:, columns], R[:, columns]) & (length > 0) & (_norms(R[:, columns]) > least[columns])
-            say(f"Refining: step {step + 1}, {keep.sum()} of {Z.shape[1]} points unfinished")
-            if not keep.any():
+        for step in range(_STEPS):
+            P, Q = system.directions(R, P, Q)
+            length = system.backend.gram(P, R)
+            Z, R = Z + system.backend.product(P, length), R - system.backend.product(Q, length)
+            keep = unfinished(Z, R) & (_norms(R) > least)
+            say(f"Refining: step {step + 1}, {keep.sum()} of {out.shape[1]} points unfinished")
+            out[:, columns] = Z
+            Z, R, least, columns = Z[:, keep], R[:, keep], least[keep], columns[keep]
+            if not keep.any() or not P.size:
                 break
-            columns, P, old = columns[keep], P[:, keep], rho[keep]
-            D = system.precondition(R[:, columns])
-            rho = (R[:, columns] * D).sum(axis=0)
-            P = D + (rho / old) * P
+    return out
+
+
+def _walk(system: System, Z: Array, R: Array, steps: int) -> Array:
+    """A number of steps of conjugate gradients, each column on its own: its result does not depend on the others."""
+    P = system.precondition(R)
+    rho = _dots(R, P)
+    for _ in range(steps):
+        Q = system.project(system.product(P))
+        length = _ratio(rho, _dots(P, Q))
+        Z, R = Z + length * P, R - length * Q
+        D, old = system.precondition(R), rho
+        rho = _dots(R, D)
+        P = D + _ratio(rho, old) * P
     return Z
 
 
@@ -170,7 +198,7 @@ def _in_blocks(ridge: Ridge, X_new: Array, block: Callable[[System, Array], tupl
     """Weights and residuals by ``block``, turned into variances and bounds, for as many points at a time as memory allows."""
     state, n = ridge.state, len(ridge.state.X)
     system, lost = System(ridge, state.backend), rounding(ridge, state.backend) / ridge.lam
-    size = max(1, _BYTES // (8 * 8 * n))
+    size = min(_WIDTH, max(1, _BYTES // (8 * 8 * n)))
     std, bound = np.empty(len(X_new)), np.empty(len(X_new))
     with state.backend.alone():
         for start in range(0, len(X_new), size):
@@ -186,12 +214,17 @@ def _in_blocks(ridge: Ridge, X_new: Array, block: Callable[[System, Array], tupl
     return Refined(variance, bound + np.abs(std - np.sqrt(variance)))
 
 
+def _dots(A: Array, B: Array) -> Array:
+    return np.einsum("ij,ij->j", A, B)
+
+
 def _norms(A: Array) -> Array:
-    return np.sqrt(np.einsum("ij,ij->j", A, A))
+    return np.sqrt(_dots(A, A))
 
 
-def _never(Z: Array, R: Array) -> Array:
-    return np.ones(Z.shape[1], dtype=bool)
+def _ratio(a: Array, b: Array) -> Array:
+    """a/b, and 0 where b is not positive: a column that is solved, or beyond its precision, stays where it is."""
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
 
 
 def _advice(ridge: Ridge, reached: float, tol: float) -> str:

@@ -44,8 +44,8 @@ class Backend(ABC):
         """(k(X, Z) − F F_Zᵀ) L⁻ᵀ in float64, with Z (b, d), F (n, r), F_Z (b, r), L (b, b) triangular: (n, b). O(nb(r + b))."""
 
     @abstractmethod
-    def gram(self, F: Array) -> Array:
-        """FᵀF in float64: (r, r)."""
+    def gram(self, F: Array, G: Array | None = None) -> Array:
+        """FᵀG in float64, with F (n, r), G (n, q): (r, q). G is F where not given."""
 
     @abstractmethod
     def product(self, F: Array, V: Array) -> Array:
