@@ -123,6 +123,7 @@ class SketchedKernelRidge(KernelRegressor):
     """
 
     _ridge: Ridge
+    _largest_size: int | None = None  # of an automatic sketch, where it is not to be that of `tuning`
     _std_kind = "v2"
     _kinds = ("v1", "v2", "v3", "gp", "bias2")
 
@@ -250,7 +251,9 @@ class SketchedKernelRidge(KernelRegressor):
     def _choose(self, state: State) -> None:
         probe = tuning.probe_rows(len(state.X), np.random.default_rng(self._seed))
         if self._automatic_size:
-            ridge, gap = tuning.grow_sketch(state, self._penalized, tol=self.sketch_tol, probe=probe)
+            ridge, gap = tuning.grow_sketch(
+                state, self._penalized, tol=self.sketch_tol, probe=probe, largest=self._largest_size
+            )
         else:
             ridge = self._penalized(self._sized(state))
             gap = tuning.gap(ridge, probe)

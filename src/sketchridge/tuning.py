@@ -128,13 +128,16 @@ def probe_rows(n: int, rng: np.random.Generator) -> Array:
     return rng.choice(n, size=min(n, _PROBE), replace=False)
 
 
-def grow_sketch(state: State, penalized: Callable[[State], Ridge], *, tol: float, probe: Array) -> tuple[Ridge, float]:
-    """Grow m = 64, 128, … until the gap is at most 1 + tol, the numerical rank is reached or m = min(n, 2048).
+def grow_sketch(
+    state: State, penalized: Callable[[State], Ridge], *, tol: float, probe: Array, largest: int | None = None
+) -> tuple[Ridge, float]:
+    """Grow m = 64, 128, … until the gap is at most 1 + tol, the numerical rank is reached or m = min(n, 2048), or
+    another largest size.
 
     ``penalized`` chooses λ for a state. Where λ is below E[m/2] the gap is far from 1 and not worth measuring.
     Returns the last ridge and its gap.
     """
-    limit = min(len(state.X), _SIZES[-1])
+    limit = max(min(len(state.X), largest or _SIZES[-1]), state.sketch.size)
     while True:
         if state.sketch.size or state.factor.complete:
             ridge = penalized(state)

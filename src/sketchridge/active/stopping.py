@@ -1,0 +1,107 @@
+"""When enough has been measured."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from numbers import Integral, Real
+from typing import Any
+
+__all__ = ["STOPS", "Budget", "NoImprovement", "ScoreBelow", "StopRule", "as_stop_rules", "stop_rules_from", "to_settings"]
+
+History = Sequence[Mapping[str, Any]]
+
+
+class StopRule(ABC):
+    """A rule that looks at the campaign's history, a row a round, and says why to stop, or nothing."""
+
+    needs_scores = False
+
+    @abstractmethod
+    def reason(self, labels: int, history: History) -> str:
+        """Why to stop with so many labels, or an empty string."""
+
+
+@dataclass(frozen=True)
+class Budget(StopRule):
+    """So many labels and no more."""
+
+    labels: int
+
+    def __post_init__(self) -> None:
+        _check_count("The budget of labels", self.labels)
+
+    def reason(self, labels: int, history: History) -> str:
+        return f"{labels} labels of a budget of {self.labels}" if labels >= self.labels else ""
+
+
+@dataclass(frozen=True)
+class ScoreBelow(StopRule):
+    """The largest (or mean) score of the points that could be asked for is below a threshold, in the units of the history."""
+
+    threshold: float
+    statistic: str = "largest"
+    needs_scores = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.threshold, Real) or not self.threshold > 0:
+            raise ValueError(f"The threshold of the score must be a positive number, got {self.threshold!r}.")
+        if self.statistic not in ("largest", "mean"):
+            raise ValueError(f"Unknown statistic {self.statistic!r} of the score: give 'largest' or 'mean'.")
+
+    def reason(self, labels: int, history: History) -> str:
+        score = history[-1].get(f"{self.statistic}_score") if history else None
+        below = score is not None and score < self.threshold
+        return f"the {self.statistic} score, {score:.3g}, is below {self.threshold:.3g}" if below else ""
+
+
+@dataclass(frozen=True)
+class NoImprovement(StopRule):
+    """The leave-one-out error of the last rounds is not below the best before them."""
+
+    rounds: int = 5
+    by: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_count("The number of rounds without improvement", self.rounds)
+        if not isinstance(self.by, Real) or not 0 <= self.by < 1:
+            raise ValueError(f"The relative improvement must be a number from 0 to 1, got {self.by!r}.")
+
+    def reason(self, labels: int, history: History) -> str:
+        errors = [row["loo_error"] for row in history]
+        if len(errors) <= self.rounds:
+            return ""
+        best = min(errors[: -self.rounds])
+        if min(errors[-self.rounds :]) < (1 - self.by) * best:
+            return ""
+        return f"the leave-one-out error has not improved on {best:.3g} over {self.rounds} rounds"
+
+
+STOPS: dict[str, type[StopRule]] = {cls.__name__: cls for cls in (Budget, ScoreBelow, NoImprovement)}
+
+
+def as_stop_rules(stop: Any) -> list[StopRule]:
+    """The rules meant by None, a number of labels, a rule or several of them."""
+    if stop is None:
+        return []
+    if isinstance(stop, Integral) and not isinstance(stop, bool):
+        return [Budget(int(stop))]
+    rules = [stop] if isinstance(stop, StopRule) else list(stop) if isinstance(stop, Iterable) else [None]
+    if isinstance(stop, str) or not all(isinstance(rule, StopRule) for rule in rules):
+        raise ValueError(f"stop must be a number of labels, a rule such as {', '.join(STOPS)}, or a list of rules, got {stop!r}.")
+    return rules
+
+
+def to_settings(rules: Iterable[StopRule]) -> list[dict[str, Any]]:
+    """The rules as plain values."""
+    return [{"rule": type(rule).__name__, **asdict(rule)} for rule in rules]  # type: ignore[call-overload]
+
+
+def stop_rules_from(settings: Iterable[Mapping[str, Any]]) -> list[StopRule]:
+    return [STOPS[values["rule"]](**{k: v for k, v in values.items() if k != "rule"}) for values in settings]
+
+
+def _check_count(what: str, value: Any) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{what} must be a whole number from 1 up, got {value!r}.")

@@ -1,0 +1,163 @@
+"""What a campaign has asked and learnt: the interface of every store, and the one in memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Draw", "MemoryStore", "Round", "Store", "checked_labels", "checked_pending"]
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A point handed out: when, with which probability, and what became of it."""
+
+    id: int
+    round: int
+    probability: float
+    released: bool = False
+
+
+@dataclass(frozen=True)
+class Round:
+    """An update of the model to the first ``labels`` labels, and what was measured of it."""
+
+    number: int
+    labels: int
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Store(ABC):
+    """The record of one campaign. What a method was given is safe when it returns; a method that raises has changed nothing."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """What the campaign was started with."""
+
+    @abstractmethod
+    def pool(self) -> Array | None:
+        """The pool, where it was small enough to be kept."""
+
+    @abstractmethod
+    def claim(self, ids: Array, probabilities: Array, round_number: int) -> bool:
+        """Hand out these points, unless one of them is labeled or pending: then none, and the answer is False."""
+
+    @abstractmethod
+    def release(self, ids: Array) -> None:
+        """Take back points that are pending. ValueError if one is not."""
+
+    @abstractmethod
+    def tell(self, ids: Array, Y: Array) -> None:
+        """Keep labels Y (t, q). A point may be told again with the same label; with another one it is a ValueError."""
+
+    @abstractmethod
+    def labels(self, start: int = 0) -> tuple[Array, Array]:
+        """Ids (t,) and labels (t, q) in the order told, from the ``start``-th on."""
+
+    @abstractmethod
+    def draws(self) -> list[Draw]:
+        """Every point ever handed out, in order."""
+
+    @abstractmethod
+    def pending(self) -> Array:
+        """Ids handed out and neither told nor released, in order."""
+
+    @abstractmethod
+    def rounds(self, start: int = 0) -> list[Round]:
+        """The rounds from number ``start`` on."""
+
+    @abstractmethod
+    def open_round(self, least: int) -> None:
+        """Start a round with all labels there are, if they are at least so many and more than in the last round."""
+
+    @abstractmethod
+    def record(self, round_number: int, metrics: Mapping[str, Any]) -> None:
+        """Add to what was measured of a round."""
+
+    def taken(self) -> Array:
+        """Ids that are labeled or pending."""
+        return np.concatenate([self.labels()[0], self.pending()])
+
+
+def checked_pending(ids: Array, pending: Array) -> None:
+    """ValueError unless all ids are pending."""
+    wrong = np.setdiff1d(ids, pending)
+    if len(wrong):
+        raise ValueError(f"Only points that were asked for and not told yet can be released; {_some(wrong)} are not pending.")
+
+
+def checked_labels(ids: Array, Y: Array, known: Mapping[int, Sequence[float]], width: int | None) -> Array:
+    """Which of the labels are new: (t,). ValueError where one contradicts a known label or has another number of targets."""
+    if width is not None and Y.shape[1] != width:
+        raise ValueError(f"Labels with {Y.shape[1]} targets were given, but the campaign has {width}.")
+    wrong = [i for i, y in zip(ids.tolist(), Y.tolist(), strict=True) if i in known and list(known[i]) != y]
+    if wrong:
+        raise ValueError(f"Already labeled, with another value: {_some(wrong)}. Labels are never overwritten.")
+    return np.array([i not in known for i in ids.tolist()], dtype=bool)
+
+
+def _some(ids: Any) -> str:
+    """The first few ids, and how many more there are."""
+    ids = [int(i) for i in ids]
+    more = f" and {len(ids) - 10} more" if len(ids) > 10 else ""
+    return ", ".join(map(str, ids[:10])) + more
+
+
+class MemoryStore(Store):
+    """A record that ends with the process."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = dict(settings)
+        self._draws: list[Draw] = []
+        self._labels: dict[int, list[float]] = {}
+        self._rounds: list[Round] = []
+
+    def settings(self) -> dict[str, Any]:
+        return dict(self._settings)
+
+    def pool(self) -> None:
+        return None
+
+    def claim(self, ids: Array, probabilities: Array, round_number: int) -> bool:
+        if np.isin(ids, self.taken()).any():
+            return False
+        self._draws += [Draw(i, round_number, p) for i, p in zip(ids.tolist(), probabilities.tolist(), strict=True)]
+        return True
+
+    def release(self, ids: Array) -> None:
+        checked_pending(ids, self.pending())
+        gone = set(ids.tolist())
+        self._draws = [Draw(d.id, d.round, d.probability, d.released or d.id in gone) for d in self._draws]
+
+    def tell(self, ids: Array, Y: Array) -> None:
+        width = len(next(iter(self._labels.values()))) if self._labels else None
+        new = checked_labels(ids, Y, self._labels, width)
+        self._labels.update(zip(ids[new].tolist(), Y[new].tolist(), strict=True))
+
+    def labels(self, start: int = 0) -> tuple[Array, Array]:
+        ids, Y = list(self._labels)[start:], list(self._labels.values())[start:]
+        return np.array(ids, dtype=np.int64), np.array(Y, dtype=float).reshape(len(ids), len(Y[0]) if Y else 1)
+
+    def draws(self) -> list[Draw]:
+        return list(self._draws)
+
+    def pending(self) -> Array:
+        return np.array([d.id for d in self._draws if not d.released and d.id not in self._labels], dtype=np.int64)
+
+    def rounds(self, start: int = 0) -> list[Round]:
+        return self._rounds[start:]
+
+    def open_round(self, least: int) -> None:
+        labels = len(self._labels)
+        if labels >= least and labels > (self._rounds[-1].labels if self._rounds else 0):
+            self._rounds.append(Round(len(self._rounds), labels))
+
+    def record(self, round_number: int, metrics: Mapping[str, Any]) -> None:
+        old = self._rounds[round_number]
+        self._rounds[round_number] = Round(old.number, old.labels, {**old.metrics, **metrics})
