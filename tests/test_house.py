@@ -29,6 +29,7 @@ ROOMS = [
     "active",
     "datasets",
     "plotting",
+    "reporting",
     "experiments",
     "cli",
 ]

@@ -251,9 +251,7 @@ class SketchedKernelRidge(KernelRegressor):
     def _choose(self, state: State) -> None:
         probe = tuning.probe_rows(len(state.X), np.random.default_rng(self._seed))
         if self._automatic_size:
-            ridge, gap = tuning.grow_sketch(
-                state, self._penalized, tol=self.sketch_tol, probe=probe, largest=self._largest_size
-            )
+            ridge, gap = tuning.grow_sketch(state, self._penalized, tol=self.sketch_tol, probe=probe, largest=self._largest_size)
         else:
             ridge = self._penalized(self._sized(state))
             gap = tuning.gap(ridge, probe)

@@ -1,7 +1,8 @@
-"""Pictures of a fitted estimator: its mean with intervals, and what it predicted against what was observed."""
+"""Pictures: a model with its intervals, what it predicted against what was observed, and the course of a campaign."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_interval", "plot_observed_predicted"]
+__all__ = ["plot_error_curve", "plot_interval", "plot_observed_predicted", "plot_pool", "plot_scores"]
 
 Array = np.ndarray
 _BLUE, _RED, _GREY = "#1f5a8a", "#c8443c", "#6b6b6b"
@@ -68,6 +69,56 @@ def plot_observed_predicted(estimator: Any, X: Any, y: Any, *, confidence_level:
     ax.scatter(mean[inside], y[inside], s=16, color=_GREY, linewidth=0, zorder=3, label=f"inside ({inside.sum()} of {len(y)})")
     ax.scatter(mean[~inside], y[~inside], s=26, color=_RED, linewidth=0, zorder=3, label=f"outside ({(~inside).sum()})")
     ax.set(xlabel="predicted", ylabel="observed")
+    ax.legend(frameon=False, fontsize="small")
+    return ax
+
+
+def plot_error_curve(history: Sequence[Mapping[str, Any]], *, ax: Axes | None = None) -> Axes:
+    """Plot the leave-one-out error of an active learner against its labels, from its `history_`."""
+    ax = _axes(ax)
+    labels, errors = [row["labels"] for row in history], [np.sqrt(row["loo_error"]) for row in history]
+    ax.plot(labels, errors, color=_BLUE, marker="o", markersize=4, linewidth=2)
+    ax.set(xlabel="labels", ylabel="leave-one-out error (root mean square)", ylim=(0, None))
+    return ax
+
+
+def plot_scores(scores: Array, *, ax: Axes | None = None) -> Axes:
+    """Plot the distribution of the scores (t,) of the points that could still be asked for, on a log scale."""
+    ax = _axes(ax)
+    positive = scores[scores > 0]
+    if len(positive):
+        low, high = positive.min(), positive.max()
+        bins: Any = np.geomspace(low, high, 40) if high > low else 10
+        ax.hist(positive, bins=bins, color=_BLUE, alpha=0.75)
+        ax.axvline(positive.mean(), color=_RED, linewidth=1.5, label=f"mean {positive.mean():.3g}")
+        ax.set_xscale("log")
+        ax.legend(frameon=False, fontsize="small")
+    ax.set(xlabel="score (variance for unit noise)", ylabel="points of the pool")
+    return ax
+
+
+def plot_pool(X: Array, labeled: Array, pending: Array, *, ax: Axes | None = None) -> Axes:
+    """Plot where the labeled and pending points lie in the pool, along its two main directions.
+
+    Parameters
+    ----------
+    X : (t, d), the pool or a sample of it. labeled, pending : (·, d), in the order they came.
+    """
+    from sklearn.decomposition import PCA
+
+    ax = _axes(ax)
+    flat: Any = PCA(n_components=2).fit(X).transform if X.shape[1] > 1 else lambda Z: np.column_stack([Z[:, 0], np.zeros(len(Z))])
+    x, y = flat(X).T
+    ax.scatter(x, y, s=5, color=_GREY, alpha=0.25, linewidth=0, label="pool")
+    if len(labeled):
+        x, y = flat(labeled).T
+        points = ax.scatter(x, y, s=16, c=np.arange(1, len(labeled) + 1), cmap="viridis", linewidth=0, label="labeled")
+        ax.figure.colorbar(points, ax=ax, label="order of labels")
+    if len(pending):
+        x, y = flat(pending).T
+        ax.scatter(x, y, s=30, facecolors="none", edgecolors=_RED, linewidth=1.2, label=f"pending ({len(pending)})")
+    names = ("first", "second") if X.shape[1] > 1 else ("only", "no")
+    ax.set(xlabel=f"{names[0]} main direction", ylabel=f"{names[1]} main direction")
     ax.legend(frameon=False, fontsize="small")
     return ax
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral
 from typing import Any
 
@@ -11,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from sketchridge import tuning
 from sketchridge.active.acquire import ACQUISITIONS, exponential_keys
+from sketchridge.active.gain import with_points
 from sketchridge.active.pool import Pool, PoolVariance
 from sketchridge.active.settings import ESTIMATORS, Estimator, estimator_from, estimator_settings
 from sketchridge.active.stopping import as_stop_rules, stop_rules_from, to_settings
@@ -39,7 +41,8 @@ class ActiveLearner:
     acquisition : "weighted" (drawn with probability proportional to the score), "top" (the largest scores) or "uniform".
     score : "v1" or "gp" for the exact estimator, "v2", "v3" or "gp" for the sketched; "auto" is the first. Noise variance 1.
     stop : a number of labels, a rule of `sketchridge.active.stopping` or several; `should_stop` says when one applies.
-    store : an SQLAlchemy address such as "sqlite:///campaign.db", where every ask and label is kept; None for memory only.
+    store : an SQLAlchemy address such as "sqlite:///campaign.db", where every ask and label is kept, or a store of
+        `sketchridge.active.store`; None for memory only.
     random_state : seed of every draw.
 
     Attributes
@@ -56,19 +59,21 @@ class ActiveLearner:
         acquisition: str = "weighted",
         score: str = "auto",
         stop: Any = None,
-        store: str | None = None,
+        store: str | Store | None = None,
         random_state: Any = None,
     ) -> None:
         if type(estimator) not in _SCORES:
             raise TypeError(f"ActiveLearner needs one of {', '.join(ESTIMATORS)}, got {estimator!r}.")
         scores = _SCORES[type(estimator)]
         if score not in ("auto", *scores):
-            raise ValueError(f"Unknown score {score!r} for {type(estimator).__name__}: give 'auto', {', '.join(map(repr, scores))}.")
+            raise ValueError(
+                f"Unknown score {score!r} for {type(estimator).__name__}: give 'auto', {', '.join(map(repr, scores))}."
+            )
         if acquisition not in ACQUISITIONS:
             raise ValueError(f"Unknown acquisition {acquisition!r}: give one of {', '.join(map(repr, ACQUISITIONS))}.")
         _check_count("batch_size", batch_size)
         points = Pool(pool)
-        settings = {
+        settings: dict[str, Any] = {
             "batch_size": int(batch_size),
             "acquisition": acquisition,
             "score": scores[0] if score == "auto" else score,
@@ -77,8 +82,14 @@ class ActiveLearner:
             "shape": list(points.array.shape),
             "fingerprint": points.fingerprint,
         }
-        _prepared(estimator, points, 0)  # bad parameters are to be refused before anything is stored
-        self._start(_created(store, settings, estimator, points), settings, estimator, points)
+        prepared = _prepared(estimator, points, settings["seed"])
+        if store is None:
+            record: Store = MemoryStore()
+        else:
+            record = store if isinstance(store, Store) else _sql_store()(store)
+            settings |= estimator_settings(estimator)
+        record.begin(settings, points.array if points.array.nbytes <= _KEPT else None)
+        self._start(record, settings, prepared, points)
 
     @classmethod
     def resume(cls, store: str, pool: Any = None) -> ActiveLearner:
@@ -93,22 +104,23 @@ class ActiveLearner:
         data = kept.pool() if pool is None else pool
         if data is None:
             raise ValueError(
-                f"The pool of this campaign, {settings['shape'][0]} rows, was too large to be kept in the store: give it again as pool=."
+                f"The pool of this campaign, {settings['shape'][0]} rows, was too large to be kept in the store: give it again as "
+                "pool=."
             )
         points = Pool(data)
         if points.fingerprint != settings["fingerprint"]:
             raise ValueError(
-                f"This is not the pool of the campaign: it has the shape {points.array.shape}, the campaign's {tuple(settings['shape'])}, "
-                "or other values. Ids are row numbers, so the rows and their order must be the same."
+                f"This is not the pool of the campaign: it has the shape {points.array.shape}, the campaign's "
+                f"{tuple(settings['shape'])}, or other values. Ids are row numbers, so the rows and their order must be the same."
             )
         learner = cls.__new__(cls)
-        learner._start(kept, settings, estimator_from(settings), points)
+        learner._start(kept, settings, _prepared(estimator_from(settings), points, settings["seed"]), points)
         return learner
 
     def _start(self, store: Store, settings: dict[str, Any], estimator: Estimator, pool: Pool) -> None:
         self._store, self._settings, self._pool = store, settings, pool
         self._stop = stop_rules_from(settings["stop"])
-        self._estimator = _prepared(estimator, pool, settings["seed"])
+        self._estimator = estimator
         self._variance = PoolVariance(pool)
         self._rounds: list[Round] = []  # those the estimator has seen
         self._cached_scores: tuple[int, Array] = (-1, np.empty(0))
@@ -153,12 +165,27 @@ class ActiveLearner:
         return bool(reasons)
 
     def scores(self) -> Array:
-        """The score of every row of the pool with the labels so far, ones where there is no model yet: (p,)."""
+        """The score of every unlabeled row of the pool, ones where there is no model yet, and 0 at labeled rows: (p,)."""
         self._learn()
         number = len(self._rounds)
         if self._cached_scores[0] != number:
-            self._cached_scores = number, self._scored() if number else np.ones(len(self._pool))
+            rows = self._without(self._store.labels()[0][: self._rounds[-1].labels if number else None])
+            self._cached_scores = number, self._scored(rows) if number else np.ones(len(self._pool))
         return self._cached_scores[1]
+
+    def expected_gain(self, n: int | None = None, *, sample: int = 1000) -> tuple[float, float]:
+        """By what share the mean posterior variance of the pool falls with the next n labels, and with n drawn uniformly.
+
+        Variances do not depend on the labels' values, so this is known before they are measured. O(n_labels·m²).
+        """
+        ids, rows = self.preview(n), self._open_rows()
+        rng = np.random.default_rng([self._settings["seed"], len(self._rounds)])
+        X = self._pool[np.sort(rng.choice(len(self._pool), size=min(sample, len(self._pool)), replace=False))]
+        others = rng.choice(rows, size=len(ids), replace=False)
+        ridge = self.estimator_._ridge
+        now = ridge.gp(X).mean()
+        after = [with_points(ridge, self._pool[chosen]).gp(X).mean() for chosen in (ids, others)]
+        return float(1 - after[0] / now), float(1 - after[1] / now)
 
     def preview(self, n: int | None = None) -> Array:
         """The ids that `ask` would give now, without handing them out."""
@@ -212,19 +239,19 @@ class ActiveLearner:
             start = 0 if again else known
             ids, Y = (part[: step.labels - start] for part in self._store.labels(start))
             y = Y[:, 0] if Y.shape[1] == 1 else Y
-            if again:
-                self._estimator.fit(self._pool[ids], y)
-            else:
-                self._estimator.partial_fit(self._pool[ids], y)
+            with warnings.catch_warnings():
+                if known:
+                    warnings.simplefilter("ignore", UserWarning)  # the first round has said so; the history shows the gap
+                (self._estimator.fit if again else self._estimator.partial_fit)(self._pool[ids], y)
             self._rounds.append(step)
             if not step.metrics:
                 self._store.record(step.number, _metrics(self._estimator))
 
-    def _scored(self) -> Array:
+    def _scored(self, rows: Array) -> Array:
         score, ridge = self._settings["score"], self._estimator._ridge
         if score == "v2":
-            return self._variance(ridge)
-        return self._pool.apply(getattr(ridge, score))
+            return self._variance(ridge, rows)  # type: ignore[arg-type]
+        return self._pool.apply(getattr(ridge, score), rows)
 
     def _summarize(self, rows: Array) -> None:
         """Record the scores of the points that could be asked for, once a round."""
@@ -236,9 +263,13 @@ class ActiveLearner:
 
     def _open_rows(self) -> Array:
         """Rows that are neither labeled nor pending."""
-        is_open = np.ones(len(self._pool), dtype=bool)
-        is_open[self._store.taken()] = False
-        return np.flatnonzero(is_open)
+        return self._without(self._store.taken())
+
+    def _without(self, ids: Array) -> Array:
+        """The other rows, in order."""
+        is_left = np.ones(len(self._pool), dtype=bool)
+        is_left[ids] = False
+        return np.flatnonzero(is_left)
 
     def _checked_ids(self, ids: Any) -> Array:
         values = np.atleast_1d(np.asarray(ids))
@@ -253,13 +284,6 @@ class ActiveLearner:
         return values.astype(np.int64)
 
 
-def _created(store: str | None, settings: dict[str, Any], estimator: Estimator, pool: Pool) -> Store:
-    if store is None:
-        return MemoryStore(settings)
-    small = pool.array.nbytes <= _KEPT
-    return _sql_store().create(store, {**settings, **estimator_settings(estimator)}, pool.array if small else None)
-
-
 def _sql_store() -> Any:
     from sketchridge.active.sql import SQLStore
 
@@ -271,7 +295,7 @@ def _prepared(estimator: Estimator, pool: Pool, seed: int) -> Estimator:
     estimator = clone(estimator)
     kernel = as_kernel(estimator.kernel)
     if isinstance(kernel, ScaledKernel) and kernel.bandwidth is None and estimator.bandwidth == "median":
-        estimator.bandwidth = tuning.median_bandwidth(pool, kernel)
+        estimator.bandwidth = tuning.median_bandwidth(pool, kernel)  # type: ignore[arg-type]
     if isinstance(estimator, SketchedKernelRidge):
         estimator._largest_size = _LARGEST_SKETCH
         if estimator.random_state is None:

@@ -21,6 +21,7 @@ _CHUNK = 2**15  # rows read at a time where nothing else limits them
 _MEMORY = 2**30  # bytes of statistics above which they live in a file
 _PROBES = 64
 _AGREEMENT = 0.01
+_TASK = "Updating the pool's statistics"
 
 
 class Pool:
@@ -39,7 +40,7 @@ class Pool:
             if not np.isfinite(X).all():
                 bad = rows.start + int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
                 raise ValueError(f"Row {bad} of the pool has a missing or infinite value: remove or fill such rows first.")
-            digest.update(X)
+            digest.update(X.data)
         self.fingerprint = digest.hexdigest()
 
     def __len__(self) -> int:
@@ -48,18 +49,20 @@ class Pool:
     def __getitem__(self, rows: slice | Array) -> Array:
         return np.ascontiguousarray(self.array[rows], dtype=float)
 
-    def chunks(self, width: int) -> Iterator[slice]:
-        """Slices of rows so short that an array of that width is small."""
-        yield from row_blocks(len(self), max(width, 2**26 // (8 * _CHUNK)))
-
-    def apply(self, function: Callable[[Array], Array], width: int = 1) -> Array:
-        """A function of points, chunk by chunk: (p,)."""
-        out = np.empty(len(self))
-        with status("Scoring the pool") as say:
-            for rows in self.chunks(width):
-                out[rows] = function(self[rows])
-                say(f"Scoring the pool: {rows.stop:,} of {len(self):,} points")
+    def apply(self, function: Callable[[Array], Array], rows: Array) -> Array:
+        """A function of points at some rows, chunk by chunk: (p,), 0 elsewhere."""
+        out = np.zeros(len(self))
+        for part in chunks(rows, 1, "Scoring the pool"):
+            out[part] = function(self[part])
         return out
+
+
+def chunks(rows: Array, width: int, task: str) -> Iterator[Array]:
+    """Pieces of the rows so short that an array of that width is small."""
+    with status(task) as say:
+        for part in row_blocks(len(rows), max(width, 2**26 // (8 * _CHUNK))):
+            yield rows[part]
+            say(f"{task}: {part.stop:,} of {len(rows):,} points")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,17 +79,22 @@ class _Columns:
         size = 8 * shape[0] * shape[1]
         if size <= free:
             return cls(np.zeros(shape), None, shape)
-        file = tempfile.NamedTemporaryFile(prefix="sketchridge-")
+        file = tempfile.NamedTemporaryFile(prefix="sketchridge-")  # noqa: SIM115, it lives as long as the array
         file.truncate(size)
         return cls(None, file, shape)
 
-    def __getitem__(self, rows: slice) -> Array:
-        """A view of some rows that can be written to. A file is mapped anew each time, so that only these rows take memory."""
+    def __getitem__(self, rows: Array) -> Array:
+        return self._around(rows)[rows - rows[0]]
+
+    def __setitem__(self, rows: Array, values: Array) -> None:
+        self._around(rows)[rows - rows[0]] = values
+
+    def _around(self, rows: Array) -> Array:
+        """A view from the first to the last row. A file is mapped anew each time, so that only these take memory."""
+        start, stop, width = int(rows[0]), int(rows[-1]) + 1, self.shape[1]
         if self.array is not None:
-            return self.array[rows]
-        width = self.shape[1]
-        shape = (rows.stop - rows.start, width)
-        return np.memmap(self.file, dtype=float, mode="r+", offset=8 * width * rows.start, shape=shape)
+            return self.array[start:stop]
+        return np.memmap(self.file, dtype=float, mode="r+", offset=8 * width * start, shape=(stop - start, width))
 
 
 class PoolVariance:
@@ -112,24 +120,24 @@ class PoolVariance:
         self._sums = _Columns.make((len(self.pool), 2), self.memory)  # ‖k_x‖² and 1ᵀk_x
         self._products: list[_Columns] = []  # Fᵀk_x, a piece for each time the sketch grew
 
-    def __call__(self, ridge: Ridge) -> Array:
-        """V2(x)/σ² for every row of the pool: (p,).
+    def __call__(self, ridge: Ridge, rows: Array) -> Array:
+        """V2(x)/σ² at these rows of the pool, 0 at the others: (p,). A row that is left out once is not to come back.
 
         The form by sums loses digits where λ is small against the kernel's smoothness; where it differs from the residual form by
         more than 1% on a few rows, all are computed in residual form, as ``residual_form`` then says.
         """
         if isinstance(ridge.state.factor, RowFactor):
-            self._update(ridge.state)
-            scores = self._scores(ridge)
-            probe = np.linspace(0, len(self.pool) - 1, min(_PROBES, len(self.pool))).astype(int)
+            self._update(ridge.state, rows)
+            scores = self._scores(ridge, rows)
+            probe = rows[np.linspace(0, len(rows) - 1, min(_PROBES, len(rows))).astype(int)]
             wanted = ridge.v2(self.pool[probe])
             self.residual_form = bool((np.abs(scores[probe] - wanted) > _AGREEMENT * wanted).any())
             if not self.residual_form:
                 return scores
         self.residual_form = True
-        return self.pool.apply(ridge.v2)
+        return self.pool.apply(ridge.v2, rows)
 
-    def _update(self, state: State) -> None:
+    def _update(self, state: State, rows: Array) -> None:
         """Bring the sums up to a state that extends the one they stand for; start again for any other."""
         old = self._state
         if old is not None and not _extends(state, old):
@@ -139,55 +147,51 @@ class PoolVariance:
         n, r = state.factor.F.shape
         self._state = state
         if n > n_old:
-            self._add_rows(state, n_old, r_old)
+            self._add_rows(state, rows, n_old, r_old)
         if r > r_old:
-            self._add_columns(state, r_old)
+            self._add_columns(state, rows, r_old)
 
-    def _add_rows(self, state: State, n_old: int, r: int) -> None:
+    def _add_rows(self, state: State, rows: Array, n_old: int, r: int) -> None:
         """Sums over the points from ``n_old`` on, for the columns there are."""
         X, backend = state.X[n_old:], state.backend
         right = np.column_stack([state.factor.F[n_old:, :r], np.ones(len(X))])
         none = np.empty((len(X), 0))
-        for rows, points in self._chunks(r):
+        for part in chunks(rows, r + 1, _TASK):
+            points = self.pool[part]
             left = backend.matmul(state.kernel, points, X, right)
-            sums = self._sums[rows]
-            sums[:, 0] += backend.residual_sqnorm(state.kernel, points, X, none, np.empty((len(points), 0)))
-            sums[:, 1] += left[:, r]
+            sqnorm = backend.residual_sqnorm(state.kernel, points, X, none, np.empty((len(points), 0)))
+            self._sums[part] += np.column_stack([sqnorm, left[:, r]])
             start = 0
             for piece in self._products:
-                piece[rows][:] += left[:, start : start + piece.shape[1]]
+                piece[part] += left[:, start : start + piece.shape[1]]
                 start += piece.shape[1]
 
-    def _add_columns(self, state: State, r_old: int) -> None:
+    def _add_columns(self, state: State, rows: Array, r_old: int) -> None:
         """A pass over all labeled points for the columns from ``r_old`` on."""
         F = state.factor.F[:, r_old:]
         held = sum(8 * piece.array.size for piece in [self._sums, *self._products] if piece.array is not None)
         piece = _Columns.make((len(self.pool), F.shape[1]), self.memory - held)
-        for rows, points in self._chunks(F.shape[1]):
-            piece[rows][:] = state.backend.matmul(state.kernel, points, state.X, F)
+        for part in chunks(rows, F.shape[1], _TASK):
+            piece[part] = state.backend.matmul(state.kernel, self.pool[part], state.X, F)
         self._products.append(piece)
 
-    def _chunks(self, width: int) -> Iterator[tuple[slice, Array]]:
-        with status("Updating the pool's statistics") as say:
-            for rows in self.pool.chunks(width + 1):
-                yield rows, self.pool[rows]
-                say(f"Updating the pool's statistics: {rows.stop:,} of {len(self.pool):,} points")
-
-    def _scores(self, ridge: Ridge) -> Array:
+    def _scores(self, ridge: Ridge, rows: Array) -> Array:
         """From b = Hᵀk_x: (max(‖k_x‖² − Σ b²/E, 0) + Σ b²/E·(λ/(E+λ))²)/(nλ)²."""
         state, lam, n = ridge.state, ridge.lam, len(ridge.state.X)
         E, shrink = state.E, lam * ridge.D
-        scores = np.empty(len(self.pool))
-        for rows in self.pool.chunks(len(state.V) + 1):
-            sqnorm, total = self._sums[rows].T
-            left = np.concatenate([piece[rows] for piece in self._products], axis=1) if self._products else np.empty((len(total), 0))
+        scores = np.zeros(len(self.pool))
+        for part in chunks(rows, len(state.V) + 1, "Scoring the pool"):
+            sqnorm, total = self._sums[part].T
+            left = (
+                np.concatenate([piece[part] for piece in self._products], axis=1) if self._products else np.empty((len(total), 0))
+            )
             b = state.backend.product(left, state.V / np.sqrt(n))  # (t, r)
             a = b**2 / E
             inside = np.maximum(sqnorm - a.sum(axis=1), 0) + a @ shrink**2
             v2 = inside / (n * lam) ** 2
             if ridge.fit_intercept:
                 v2 = self._with_intercept(ridge, v2, b, total)
-            scores[rows] = v2
+            scores[part] = v2
         return scores
 
     def _with_intercept(self, ridge: Ridge, v2: Array, b: Array, total: Array) -> Array:

@@ -40,8 +40,8 @@ def _plain(name: str, value: Any) -> Any:
     if type(value) in _KERNELS.values():
         return {"kernel": type(value).__name__, "fields": {f.name: _plain(f.name, getattr(value, f.name)) for f in fields(value)}}
     raise ValueError(
-        f"A stored campaign must be able to rebuild its estimator, but {name}={value!r} is neither a name, a number nor a kernel of "
-        "sketchridge.kernels: choose one of these, or leave store=None."
+        f"A stored campaign must be able to rebuild its estimator, but {name}={value!r} is neither a name, a number nor a kernel "
+        "of sketchridge.kernels: choose one of these, or leave store=None."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,8 @@ _rounds = sa.Table(
 class SQLStore(Store):
     """One campaign in one database. Every method is one transaction; those that write take turns on the campaign's row."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, notes: Mapping[str, Any] | None = None) -> None:
+        """``notes`` are kept with the settings of a campaign that begins here."""
         try:
             self._engine = sa.create_engine(url, poolclass=sa.pool.NullPool, **_options(url))
         except (ArgumentError, NoSuchModuleError, ImportError) as error:
@@ -73,32 +75,37 @@ class SQLStore(Store):
                 "postgresql+psycopg://user@host/database."
             ) from None
         if self._engine.dialect.name == "sqlite":
+            if self._engine.url.database in (None, "", ":memory:"):
+                raise ValueError("An SQLite store needs a file, such as sqlite:///campaign.db; for memory only leave store=None.")
             sa.event.listen(self._engine, "connect", _leave_transactions_to_us)
             sa.event.listen(self._engine, "begin", _take_turns)
-        self.url = url
+        self._notes = dict(notes or {})
 
-    @classmethod
-    def create(cls, url: str, settings: Mapping[str, Any], pool: Array | None) -> SQLStore:
-        """A new campaign. ValueError if the database holds one already."""
-        store = cls(url)
-        packed = None if pool is None else _packed(pool)
-        with store._reporting(), store._engine.begin() as connection:
+    def begin(self, settings: Mapping[str, Any], pool: Array | None) -> None:
+        """Start a campaign. ValueError if the database holds one already."""
+        values = {"id": 1, "settings": {**settings, "notes": self._notes}, "pool": None if pool is None else _packed(pool)}
+        with self._reporting(), self._engine.begin() as connection:
             _metadata.create_all(connection)
             if connection.execute(sa.select(_campaign.c.id)).first() is not None:
                 raise ValueError(
-                    f"{_hidden(url)} already holds a campaign: continue it with ActiveLearner.resume, or give another store."
+                    f"{_hidden(self._engine.url)} already holds a campaign: continue it with ActiveLearner.resume, or give another "
+                    "store."
                 )
-            connection.execute(_campaign.insert().values(id=1, settings=dict(settings), pool=packed))
-        return store
+            connection.execute(_campaign.insert().values(values))
 
     @classmethod
     def open(cls, url: str) -> SQLStore:
         """A campaign that was created before. ValueError if there is none."""
         store = cls(url)
+        file = store._engine.url.database if store._engine.dialect.name == "sqlite" else None
+        if file and not Path(file).exists():  # SQLite would make it
+            raise ValueError(f"There is no file {file}: check the address of the store.")
         with store._reporting(), store._engine.connect() as connection:
             missing = not sa.inspect(connection).has_table(_campaign.name)
             if missing or connection.execute(sa.select(_campaign.c.id)).first() is None:
-                raise ValueError(f"{_hidden(url)} holds no campaign: check the address, or start one with ActiveLearner(..., store=...).")
+                raise ValueError(
+                    f"{_hidden(url)} holds no campaign: check the address, or start one with ActiveLearner(..., store=...)."
+                )
         return store
 
     def settings(self) -> dict[str, Any]:
@@ -191,7 +198,7 @@ class SQLStore(Store):
             yield
         except SQLAlchemyError as error:
             cause = str(getattr(error, "orig", None) or error).strip()
-            raise OSError(f"The store {_hidden(self._engine.url)} did not answer as it should: {cause}. Nothing was changed.") from error
+            raise OSError(f"The store {_hidden(self._engine.url)} failed: {cause}. Nothing was changed.") from error
 
 
 def _known_ids(connection: sa.Connection) -> Array:

@@ -87,7 +87,7 @@ def as_stop_rules(stop: Any) -> list[StopRule]:
         return []
     if isinstance(stop, Integral) and not isinstance(stop, bool):
         return [Budget(int(stop))]
-    rules = [stop] if isinstance(stop, StopRule) else list(stop) if isinstance(stop, Iterable) else [None]
+    rules: list[Any] = [stop] if isinstance(stop, StopRule) else list(stop) if isinstance(stop, Iterable) else [None]
     if isinstance(stop, str) or not all(isinstance(rule, StopRule) for rule in rules):
         raise ValueError(f"stop must be a number of labels, a rule such as {', '.join(STOPS)}, or a list of rules, got {stop!r}.")
     return rules

@@ -37,6 +37,10 @@ class Store(ABC):
     """The record of one campaign. What a method was given is safe when it returns; a method that raises has changed nothing."""
 
     @abstractmethod
+    def begin(self, settings: Mapping[str, Any], pool: Array | None) -> None:
+        """Start a campaign with these settings and, where it is small, its pool."""
+
+    @abstractmethod
     def settings(self) -> dict[str, Any]:
         """What the campaign was started with."""
 
@@ -112,17 +116,20 @@ def _some(ids: Any) -> str:
 class MemoryStore(Store):
     """A record that ends with the process."""
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._settings = dict(settings)
+    def __init__(self) -> None:
+        self._settings: dict[str, Any] = {}
         self._draws: list[Draw] = []
         self._labels: dict[int, list[float]] = {}
         self._rounds: list[Round] = []
 
+    def begin(self, settings: Mapping[str, Any], pool: Array | None) -> None:
+        self._settings, self._pool = dict(settings), pool
+
     def settings(self) -> dict[str, Any]:
         return dict(self._settings)
 
-    def pool(self) -> None:
-        return None
+    def pool(self) -> Array | None:
+        return self._pool
 
     def claim(self, ids: Array, probabilities: Array, round_number: int) -> bool:
         if np.isin(ids, self.taken()).any():
