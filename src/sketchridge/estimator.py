@@ -205,18 +205,28 @@ class SketchedKernelRidge(KernelRegressor):
         self._check_kind(kind)
         _check_refinement(kind, refine, tol, return_bound)
         if kind == "v1":
-            refined = v1(
-                self._ridge,
-                X,
-                tol=0.01 if tol is None else tol,
-                quick=self._affordable(self._ridge.state, self.lambda_, _STEP_ERROR),
-            )
+            tol = 0.01 if tol is None else tol
+            first, quick = (self._affordable(self._ridge.state, self.lambda_, error) for error in (2 * tol, _STEP_ERROR))
+            refined = v1(self._ridge, X, tol=tol, first=first, quick=quick)
         elif refine or return_bound:
             refined = refined_variance(self._ridge, X, steps=int(refine))
         else:
             return self._variance(X, kind)
         variance = self._scaled(refined.variance, self.noise_variance_)
         return (variance, self._scaled(refined.bound, np.sqrt(self.noise_variance_))) if return_bound else variance
+
+    @property
+    def gap_(self) -> float:
+        """The 95% quantile of V2/V3 over some training rows: how far V2 typically is from V1."""
+        check_is_fitted(self)
+        return self._gap
+
+    @cached_property
+    def _gap(self) -> float:
+        return tuning.gap(self._ridge, self._probe(len(self._ridge.state.X)))
+
+    def _probe(self, n: int) -> Array:
+        return tuning.probe_rows(n, np.random.default_rng(self._seed))
 
     def certificate(self, method: str = "trace") -> Certificate:
         """A bound on |√V2 − √V1| that holds at every point.
@@ -249,12 +259,13 @@ class SketchedKernelRidge(KernelRegressor):
             self._choose(state)
 
     def _choose(self, state: State) -> None:
-        probe = tuning.probe_rows(len(state.X), np.random.default_rng(self._seed))
+        self.__dict__.pop("_gap", None)
         if self._automatic_size:
+            probe = self._probe(len(state.X))
             ridge, gap = tuning.grow_sketch(state, self._penalized, tol=self.sketch_tol, probe=probe, largest=self._largest_size)
+            self._gap = gap
         else:
             ridge = self._penalized(self._sized(state))
-            gap = tuning.gap(ridge, probe)
             if isinstance(self.alpha, str) and ridge.lam < tuning.sketch_floor(ridge.state):
                 warnings.warn(
                     f"alpha={self.alpha!r} chose λ = {ridge.lam:.3g}, too small for a sketch of {ridge.state.sketch.size} rows: "
@@ -265,7 +276,6 @@ class SketchedKernelRidge(KernelRegressor):
             quick = self._affordable(ridge.state, ridge.lam, _STEP_ERROR)
             self._exact_mean = exact_mean(ridge, tol=_MEAN_TOL, quick=quick)
         self._set_ridge(ridge, ridge.state.kernel, ridge.state.Y)
-        self.gap_ = gap
         self.sketch_: Sketch = ridge.state.sketch
         self.sketch_size_ = self.sketch_.size
         self.certificate_ = trace_certificate(ridge)

@@ -46,11 +46,11 @@ def refined_variance(ridge: Ridge, X_new: Array, *, steps: int) -> Refined:
     return _in_blocks(ridge, X_new, block)
 
 
-def v1(ridge: Ridge, X_new: Array, *, tol: float, quick: Backend) -> Refined:
+def v1(ridge: Ridge, X_new: Array, *, tol: float, first: Backend, quick: Backend) -> Refined:
     """V1 with a relative error of at most ``tol``, by as many steps as each point needs.
 
-    A point is done when bound/√V ≤ √(1 + tol) − 1. Steps are computed by ``quick``, bounds by the state's backend. A tolerance
-    below rounding raises PrecisionError.
+    A point is done when bound/√V ≤ √(1 + tol) − 1. The first residual is computed by ``first``, steps by ``quick``, bounds by the
+    state's backend. A tolerance below rounding raises PrecisionError.
     """
     allowed = np.sqrt(1 + tol) - 1
     lost = rounding(ridge, ridge.state.backend) / ridge.lam
@@ -59,7 +59,7 @@ def v1(ridge: Ridge, X_new: Array, *, tol: float, quick: Backend) -> Refined:
         return _norms(R) / ridge.lam > (allowed - lost) * _norms(Z)
 
     def block(system: System, B: Array) -> tuple[Array, Array]:
-        Z, R = _solve(system, System(ridge, quick), B, system.start(B), unfinished)
+        Z, R = _solve(system, System(ridge, first), System(ridge, quick), B, system.start(B), unfinished)
         if unfinished(Z, R).any():
             worst = np.max(_norms(R) / ridge.lam / np.maximum(_norms(Z), np.finfo(float).tiny)) + lost
             raise PrecisionError(_advice(ridge, (1 + worst) ** 2 - 1, tol))
@@ -78,7 +78,7 @@ def exact_mean(ridge: Ridge, *, tol: float, quick: Backend) -> tuple[Array, Arra
     system, scale = System(ridge, ridge.state.backend), _norms(ridge.state.Y)
     scale = np.where(scale > 0, scale, 1.0)
     Y = ridge.state.Y / scale
-    Z, R = _solve(system, System(ridge, quick), Y, system.precondition(Y), lambda Z, R: _norms(R) > tol)
+    Z, R = _solve(system, system, System(ridge, quick), Y, system.precondition(Y), lambda Z, R: _norms(R) > tol)
     if (_norms(R) > tol).any():
         raise PrecisionError(
             f"The exact mean was not reached: with {ridge.state.backend.dtype} products and λ = {ridge.lam:.3g} the residual "
@@ -141,13 +141,16 @@ class System:
         return Z + len(B) * self.ridge.unit_weights[:, None] if self.ridge.fit_intercept else Z
 
 
-def _solve(system: System, quick: System, B: Array, Z: Array, unfinished: Callable[[Array, Array], Array]) -> tuple[Array, Array]:
+def _solve(
+    system: System, first: System, quick: System, B: Array, Z: Array, unfinished: Callable[[Array, Array], Array]
+) -> tuple[Array, Array]:
     """Iterate the unfinished columns until none is left or none comes closer.
 
-    Steps are taken with the ``quick`` system as long as it helps; every residual that is judged is taken afresh with ``system``.
+    The first residual is that of the ``first`` system, and steps are taken with the ``quick`` one as long as it helps; every
+    residual that is judged is taken afresh with ``system``.
     """
-    R = system.residual(B, Z)
-    active = unfinished(Z, R)
+    R = first.residual(B, Z)
+    active = unfinished(Z, R) | (first.backend is not system.backend)
     while active.any():
         before, drop = _norms(R), 0.0 if quick.backend is system.backend else _DROP
         Z[:, active] = _descend(quick, Z[:, active], R[:, active], lambda Z, R: unfinished(Z, 1.1 * R), drop)

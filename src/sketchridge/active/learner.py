@@ -211,7 +211,7 @@ class ActiveLearner:
 
     @property
     def history_(self) -> list[dict[str, Any]]:
-        """A row a round: labels, λ, sketch size, gap, mean squared leave-one-out error and, once scored, the scores."""
+        """A row a round: labels, λ, sketch size, mean squared leave-one-out error and, once scored, the scores."""
         return [{"round": r.number + 1, "labels": r.labels, **r.metrics} for r in self._store.rounds()]
 
     def _draw(self, n: int) -> tuple[Array, Array]:
@@ -241,7 +241,7 @@ class ActiveLearner:
             y = Y[:, 0] if Y.shape[1] == 1 else Y
             with warnings.catch_warnings():
                 if known:
-                    warnings.simplefilter("ignore", UserWarning)  # the first round has said so; the history shows the gap
+                    warnings.simplefilter("ignore", UserWarning)  # the first round has said so
                 (self._estimator.fit if again else self._estimator.partial_fit)(self._pool[ids], y)
             self._rounds.append(step)
             if not step.metrics:
@@ -304,7 +304,7 @@ def _prepared(estimator: Estimator, pool: Pool, seed: int) -> Estimator:
 
 
 def _metrics(estimator: Estimator) -> dict[str, Any]:
-    sketched = {"sketch_size": estimator.sketch_size_, "gap": estimator.gap_} if isinstance(estimator, SketchedKernelRidge) else {}
+    sketched = {"sketch_size": estimator.sketch_size_} if isinstance(estimator, SketchedKernelRidge) else {}
     return {"lambda": estimator.lambda_, "loo_error": estimator.loo_error_, **sketched}
 
 

@@ -17,7 +17,8 @@ from sketchridge.state import Ridge, State, row_blocks
 __all__ = ["Pool", "PoolVariance"]
 
 Array = np.ndarray
-_CHUNK = 2**15  # rows read at a time where nothing else limits them
+_POINTS = 2**15  # scored at a time where nothing is kept of them
+_SUMS = 2**13  # points whose sums are updated at a time: what is computed of them stays in cache
 _MEMORY = 2**30  # bytes of statistics above which they live in a file
 _PROBES = 64
 _AGREEMENT = 0.01
@@ -52,17 +53,17 @@ class Pool:
     def apply(self, function: Callable[[Array], Array], rows: Array) -> Array:
         """A function of points at some rows, chunk by chunk: (p,), 0 elsewhere."""
         out = np.zeros(len(self))
-        for part in chunks(rows, 1, "Scoring the pool"):
+        for part in chunks(rows, _POINTS, "Scoring the pool"):
             out[part] = function(self[part])
         return out
 
 
-def chunks(rows: Array, width: int, task: str) -> Iterator[Array]:
-    """Pieces of the rows so short that an array of that width is small."""
+def chunks(rows: Array, size: int, task: str) -> Iterator[Array]:
+    """The rows, so many at a time."""
     with status(task) as say:
-        for part in row_blocks(len(rows), max(width, 2**26 // (8 * _CHUNK))):
-            yield rows[part]
-            say(f"{task}: {part.stop:,} of {len(rows):,} points")
+        for start in range(0, len(rows), size):
+            yield rows[start : start + size]
+            say(f"{task}: {min(start + size, len(rows)):,} of {len(rows):,} points")
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +157,7 @@ class PoolVariance:
         X, backend = state.X[n_old:], state.backend
         right = np.column_stack([state.factor.F[n_old:, :r], np.ones(len(X))])
         none = np.empty((len(X), 0))
-        for part in chunks(rows, r + 1, _TASK):
+        for part in chunks(rows, _SUMS, _TASK):
             points = self.pool[part]
             left = backend.matmul(state.kernel, points, X, right)
             sqnorm = backend.residual_sqnorm(state.kernel, points, X, none, np.empty((len(points), 0)))
@@ -171,26 +172,24 @@ class PoolVariance:
         F = state.factor.F[:, r_old:]
         held = sum(8 * piece.array.size for piece in [self._sums, *self._products] if piece.array is not None)
         piece = _Columns.make((len(self.pool), F.shape[1]), self.memory - held)
-        for part in chunks(rows, F.shape[1], _TASK):
+        for part in chunks(rows, _SUMS, _TASK):
             piece[part] = state.backend.matmul(state.kernel, self.pool[part], state.X, F)
         self._products.append(piece)
 
     def _scores(self, ridge: Ridge, rows: Array) -> Array:
         """From b = Hᵀk_x: (max(‖k_x‖² − Σ b²/E, 0) + Σ b²/E·(λ/(E+λ))²)/(nλ)²."""
         state, lam, n = ridge.state, ridge.lam, len(ridge.state.X)
-        E, shrink = state.E, lam * ridge.D
+        shrink, root = lam * ridge.D, np.sqrt(state.E)
+        basis, sums = state.V / (np.sqrt(n) * root), np.column_stack([np.ones(len(root)), shrink**2])
         scores = np.zeros(len(self.pool))
-        for part in chunks(rows, len(state.V) + 1, "Scoring the pool"):
+        for part in chunks(rows, _SUMS, "Scoring the pool"):
             sqnorm, total = self._sums[part].T
-            left = (
-                np.concatenate([piece[part] for piece in self._products], axis=1) if self._products else np.empty((len(total), 0))
-            )
-            b = state.backend.product(left, state.V / np.sqrt(n))  # (t, r)
-            a = b**2 / E
-            inside = np.maximum(sqnorm - a.sum(axis=1), 0) + a @ shrink**2
-            v2 = inside / (n * lam) ** 2
+            left = np.concatenate([piece[part] for piece in self._products] or [np.empty((len(part), 0))], axis=1)
+            a = state.backend.product(left, basis)  # (t, r): b/√E
+            explained, kept = (a**2 @ sums).T
+            v2 = (np.maximum(sqnorm - explained, 0) + kept) / (n * lam) ** 2
             if ridge.fit_intercept:
-                v2 = self._with_intercept(ridge, v2, b, total)
+                v2 = self._with_intercept(ridge, v2, a * root, total)
             scores[part] = v2
         return scores
 

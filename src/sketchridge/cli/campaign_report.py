@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import numpy as np
 
-from sketchridge import __version__
 from sketchridge.active import ActiveLearner
 from sketchridge.plotting import plot_error_curve, plot_pool, plot_scores
 from sketchridge.reporting import Section, page, picture, table
@@ -59,4 +60,4 @@ def campaign_page(learner: ActiveLearner, target: str, gain: str, shown: int) ->
         Section("Settings", "", [table([{"setting": name, "value": str(value)} for name, value in settings.items()])]),
     ]
     pyplot.close("all")
-    return page(f"Campaign: {target}", lead, sections, footer=f"Made by sketchridge {__version__}.")
+    return page(f"Campaign: {target}", lead, sections, footer=f"Made by sketchridge {version('sketchridge')}.")
