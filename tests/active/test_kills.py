@@ -1,0 +1,99 @@
+"""A campaign whose processes are killed at random moments: no label that was acknowledged is lost, no point is given out twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import normal
+
+from sketchridge import ActiveLearner, SketchedKernelRidge
+
+P, WORKERS = 4000, 4
+X = normal(P, 2)
+
+
+def label(ids):
+    return np.round(np.sin(X[ids, 0]) + 0.001 * ids, 6)
+
+
+def work(url: str, journal: Path) -> None:
+    """Ask and tell without end; a line is written, and forced to disk, before and after every call that must not be lost."""
+    learner = ActiveLearner.resume(url)
+    with journal.open("a", buffering=1) as lines:
+        while True:
+            ids = learner.ask(3)
+            lines.write(f"got {' '.join(map(str, ids))}\n")
+            learner.tell(ids, label(ids))
+            lines.write(f"told {' '.join(map(str, ids))}\n")
+
+
+def entries(folder: Path, verb: str) -> list[int]:
+    """Ids in complete lines; a line cut off by a kill is no acknowledgement."""
+    found = []
+    for path in folder.glob("*.txt"):
+        for line in path.read_text().split("\n")[:-1]:
+            if line.startswith(verb + " "):
+                found += map(int, line.split()[1:])
+    return found
+
+
+def campaign(url: str, folder: Path, kills: int, seed: int) -> None:
+    ActiveLearner(
+        SketchedKernelRidge(bandwidth=1.0, alpha=0.1, sketch_size=16), X, batch_size=3, store=url, acquisition="weighted", random_state=0
+    )
+    rng, context, started = np.random.default_rng(seed), get_context("fork"), 0
+    workers = {}
+
+    def start(place: int) -> None:
+        nonlocal started
+        workers[place] = context.Process(target=work, args=(url, folder / f"{started}.txt"), daemon=True)
+        workers[place].start()
+        started += 1
+
+    for place in range(WORKERS):
+        start(place)
+    for _ in range(kills):
+        time.sleep(rng.uniform(0.02, 0.25))
+        place = int(rng.integers(WORKERS))
+        assert workers[place].is_alive(), "a worker failed by itself"
+        os.kill(workers[place].pid, signal.SIGKILL)
+        workers[place].join()
+        start(place)
+    time.sleep(1)
+    for process in workers.values():
+        process.kill()
+        process.join()
+
+
+def check(url: str, folder: Path) -> int:
+    """Compare the workers' own journals with the store; the number of labels."""
+    learner = ActiveLearner.resume(url)
+    ids, Y = learner._store.labels()
+    handed_out = entries(folder, "got")
+    assert len(set(handed_out)) == len(handed_out), "a point was given out twice"
+    assert set(entries(folder, "told")) <= set(ids.tolist()), "a label was lost"
+    np.testing.assert_array_equal(Y[:, 0], label(ids))
+    drawn = [draw.id for draw in learner._store.draws()]
+    assert len(set(drawn)) == len(drawn)
+    assert set(handed_out) <= set(drawn)
+    assert set(learner.pending_ids_.tolist()) == set(drawn) - set(ids.tolist())
+    learner.tell(learner.pending_ids_, label(learner.pending_ids_))
+    assert len(learner.ask()) == 3
+    return len(ids)
+
+
+def test_a_few_kills(url, tmp_path):
+    campaign(url, tmp_path, kills=8, seed=0)
+    assert check(url, tmp_path) > 10
+
+
+@pytest.mark.slow
+def test_two_hundred_kills(url, tmp_path):
+    campaign(url, tmp_path, kills=200, seed=1)
+    assert check(url, tmp_path) > 100

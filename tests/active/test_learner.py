@@ -1,0 +1,374 @@
+"""Ask and tell: Algorithm 1 with every estimator, and a campaign that goes on as if it had never stopped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers import assert_close, assert_close_each, normal
+from sklearn.gaussian_process.kernels import RBF
+
+from sketchridge import ActiveLearner, ExactKernelRidge, SketchedKernelRidge
+from sketchridge.active import Budget, NoImprovement, ScoreBelow
+from sketchridge.active import learner as learner_module
+from sketchridge.kernels import Matern32
+from sketchridge.tuning import median_bandwidth
+
+P = 200
+X = normal(P, 2)
+TRUTH = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1]
+STRATEGIES = {
+    "KRR+V1": (ExactKernelRidge(), "weighted"),
+    "KRR+rand": (ExactKernelRidge(), "uniform"),
+    "rsKRR+V2": (SketchedKernelRidge(sketch="gaussian", sketch_size=8, alpha=0.1), "weighted"),
+    "rsKRR+rand": (SketchedKernelRidge(sketch="gaussian", sketch_size=8, alpha=0.1), "uniform"),
+    "automatic": (SketchedKernelRidge(fit_intercept=True), "weighted"),
+    "top": (SketchedKernelRidge(), "top"),
+}
+every_strategy = pytest.mark.parametrize("name", STRATEGIES)
+
+
+def measured(ids):
+    return TRUTH[ids] + 0.05 * np.cos(37.0 * np.arange(P))[ids]
+
+
+def new(name="automatic", **options):
+    estimator, acquisition = STRATEGIES[name]
+    return ActiveLearner(estimator, X, **{"batch_size": 10, "acquisition": acquisition, "random_state": 0, **options})
+
+
+def run(learner, rounds):
+    """Ids asked for, round by round."""
+    asked = []
+    for _ in range(rounds):
+        ids = learner.ask()
+        learner.tell(ids, measured(ids))
+        asked.append(ids.tolist())
+    return asked
+
+
+@every_strategy
+def test_the_strategies_of_the_paper_learn(name):
+    learner = new(name)
+    asked = run(learner, 6)
+    assert len({i for ids in asked for i in ids}) == 60
+    assert learner.labeled_ids_.tolist() == [i for ids in asked for i in ids]
+    model = learner.estimator_
+    assert np.sqrt(np.mean((model.predict(X) - TRUTH) ** 2)) < 0.75 * TRUTH.std()
+    assert [row["labels"] for row in learner.history_] == [10, 20, 30, 40, 50, 60]
+    assert all(row["lambda"] > 0 and row["loo_error"] > 0 for row in learner.history_)
+
+
+@every_strategy
+def test_the_same_seed_asks_for_the_same_points(name):
+    assert run(new(name), 4) == run(new(name), 4)
+    assert run(new(name), 4) != run(new(name, random_state=1), 4)
+
+
+@pytest.mark.parametrize("score", ["auto", "v2", "v3", "gp"])
+def test_scores_are_those_of_the_estimator_for_unit_noise(score):
+    learner = new(score=score)
+    run(learner, 3)
+    kind = "v2" if score == "auto" else score
+    rows = np.setdiff1d(np.arange(P), learner.labeled_ids_)
+    scores = learner.scores()
+    assert_close_each(scores[rows], getattr(learner.estimator_._ridge, kind)(X[rows]), "pcg")
+    assert not scores[learner.labeled_ids_].any()
+
+
+@pytest.mark.parametrize("score", ["auto", "v1", "gp"])
+def test_scores_of_the_exact_estimator(score):
+    learner = new("KRR+V1", score=score)
+    run(learner, 2)
+    rows = np.setdiff1d(np.arange(P), learner.labeled_ids_)
+    assert_close_each(learner.scores()[rows], getattr(learner.estimator_._ridge, "v1" if score == "auto" else score)(X[rows]))
+
+
+def test_probabilities_are_the_share_of_the_score_among_points_that_could_be_drawn():
+    learner = new()
+    run(learner, 2)
+    pending = learner.ask(3)
+    ids, probability = learner.ask(5, return_probability=True)
+    left = np.setdiff1d(np.arange(P), np.concatenate([learner.labeled_ids_, pending]))
+    scores = learner.scores()
+    assert_close_each(probability, scores[ids] / scores[left].sum())
+
+
+def test_the_first_points_are_drawn_evenly():
+    ids, probability = new().ask(7, return_probability=True)
+    assert len(set(ids.tolist())) == 7
+    np.testing.assert_array_equal(probability, np.full(7, 1 / P))
+
+
+def test_one_label_is_not_enough_for_a_model():
+    learner = new()
+    learner.tell([3], [1.0])
+    assert 3 not in learner.ask(P)
+    with pytest.raises(ValueError, match="no model before 2 labels are told; there are 1"):
+        _ = learner.estimator_
+    assert learner.history_ == []
+
+
+def test_a_model_by_rounds_is_the_one_by_partial_fits():
+    learner = new()
+    asked = run(learner, 3)
+    bandwidth = median_bandwidth(X, Matern32())
+    model = SketchedKernelRidge(fit_intercept=True, bandwidth=bandwidth, random_state=learner._settings["seed"])
+    for ids in asked:
+        model.partial_fit(X[ids], measured(np.array(ids)))
+    assert_close(learner.estimator_.predict(X), model.predict(X))
+    assert learner.estimator_.bandwidth_ == bandwidth
+
+
+def test_lambda_is_chosen_anew_and_the_sketch_grows_up_to_its_cap(monkeypatch):
+    monkeypatch.setattr(learner_module, "_LARGEST_SKETCH", 96)
+    learner = ActiveLearner(SketchedKernelRidge(bandwidth=0.15, alpha=1e-6, sketch_tol=1e-3), X, batch_size=60, random_state=0)
+    run(learner, 3)
+    sizes = [row["sketch_size"] for row in learner.history_ if "sketch_size" in row]
+    learner.should_stop()
+    assert sizes == sorted(sizes)
+    assert learner.estimator_.sketch_size_ == 96
+    other = new()
+    run(other, 5)
+    other.should_stop()
+    assert len({row["lambda"] for row in other.history_}) > 1
+
+
+def test_pending_points_are_not_asked_for_twice_and_can_be_released():
+    learner = new()
+    first = learner.ask(150)
+    second = learner.ask(60)
+    assert len(second) == 50
+    assert not set(first) & set(second)
+    with pytest.raises(ValueError, match=r"All 200 points of the pool are labeled or pending \(200 are pending\)"):
+        learner.ask()
+    learner.release(first[:20])
+    assert learner.pending_ids_.tolist() == [*first[20:], *second]
+    assert set(learner.ask(30)) == set(first[:20])
+
+
+def test_the_whole_pool_can_be_labeled():
+    learner = new()
+    while not learner.should_stop():
+        ids = learner.ask(90)
+        learner.tell(ids, measured(ids))
+    assert learner.stop_reason_ == "every point of the pool is labeled"
+    assert sorted(learner.labeled_ids_.tolist()) == list(range(P))
+
+
+def test_labels_that_were_not_asked_for_are_welcome():
+    learner = new()
+    learner.tell(np.arange(20), measured(np.arange(20)))
+    assert not set(learner.ask(100)) & set(range(20))
+    assert learner.history_[0]["labels"] == 20
+
+
+def test_several_targets():
+    learner = new("rsKRR+V2")
+    ids = learner.ask(30)
+    learner.tell(ids, np.column_stack([measured(ids), -measured(ids)]))
+    learner.ask()
+    assert learner.estimator_.predict(X).shape == (P, 2)
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"),
+    [
+        (25, "30 labels of a budget of 25"),
+        (Budget(30), "30 labels of a budget of 30"),
+        (ScoreBelow(1e9), "the largest score"),
+        ([Budget(1000), ScoreBelow(1e9, "mean")], "the mean score"),
+        (NoImprovement(1, by=0.999), "has not improved"),
+    ],
+)
+def test_stopping(stop, reason):
+    learner = new(stop=stop)
+    for _ in range(5):
+        if learner.should_stop():
+            break
+        ids = learner.ask()
+        learner.tell(ids, measured(ids))
+    assert reason in learner.stop_reason_
+
+
+def test_without_a_rule_there_is_no_end():
+    learner = new()
+    run(learner, 3)
+    assert not learner.should_stop()
+    assert learner.stop_reason_ == ""
+
+
+def test_expected_gain_is_what_the_labels_bring():
+    """The gain is known before the labels: compare it with the posterior variance after telling them."""
+    learner = ActiveLearner(SketchedKernelRidge(alpha=0.1, sketch_size=40), X, batch_size=10, random_state=0)
+    run(learner, 5)
+    before = learner.estimator_._ridge.gp(X).mean()
+    gain, even = learner.expected_gain(sample=P)
+    ids = learner.ask()
+    learner.tell(ids, measured(ids))
+    assert abs((1 - learner.estimator_._ridge.gp(X).mean() / before) - gain) < 1e-6
+    assert 0 < even < 1
+
+
+def test_expected_gain_of_the_exact_estimator():
+    learner = new("KRR+V1")
+    run(learner, 3)
+    gain, even = learner.expected_gain()
+    assert 0 < gain < 1
+    assert 0 < even < 1
+
+
+# --- stored campaigns
+
+
+@every_strategy
+def test_a_campaign_that_was_interrupted_asks_for_the_same_points(name, url):
+    asked = run(new(name), 6)
+    learner = new(name, store=url)
+    resumed = run(learner, 2)
+    for _ in range(4):
+        resumed += run(ActiveLearner.resume(url), 1)
+    assert resumed == asked
+
+
+def test_an_interruption_between_ask_and_tell_loses_nothing(url):
+    asked = run(new(), 3)
+    learner = new(store=url)
+    run(learner, 2)
+    learner.ask()
+    again = ActiveLearner.resume(url)
+    assert again.pending_ids_.tolist() == asked[2]
+    again.tell(again.pending_ids_, measured(again.pending_ids_))
+    full = new()
+    run(full, 3)
+    assert ActiveLearner.resume(url).ask().tolist() == full.ask().tolist()
+
+
+def test_history_and_settings_come_back(url):
+    learner = new(store=url, stop=[Budget(40), NoImprovement(3)], score="gp", acquisition="top")
+    run(learner, 3)
+    again = ActiveLearner.resume(url)
+    assert again.history_ == learner.history_
+    assert again._settings == {**learner._settings, "notes": {}}
+    assert again._stop == learner._stop
+
+
+def test_two_learners_on_one_store_share_their_labels_and_their_model(url):
+    one = new(store=url)
+    other = ActiveLearner.resume(url)
+    for turn in (one, other, one, other):
+        ids = turn.ask()
+        turn.tell(ids, measured(ids))
+    assert_close(one.estimator_.predict(X), other.estimator_.predict(X))
+    assert one.labeled_ids_.tolist() == other.labeled_ids_.tolist()
+    assert not set(one.ask().tolist()) & set(other.ask().tolist())
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SketchedKernelRidge(Matern32(bandwidth=np.array([1.0, 2.0])), alpha=np.float64(0.3), sketch_size=np.int64(9)),
+        SketchedKernelRidge("laplacian", bandwidth=[1.0, 0.5], random_state=3),
+        ExactKernelRidge("matern52", alpha="loo", noise_variance=0.1),
+    ],
+)
+def test_estimators_of_names_numbers_and_kernels_are_rebuilt(estimator, url):
+    learner = ActiveLearner(estimator, X, batch_size=15, store=url, random_state=0)
+    run(learner, 2)
+    again = ActiveLearner.resume(url)
+    assert type(again.estimator_) is type(estimator)
+    assert_close(again.estimator_.predict(X), learner.estimator_.predict(X))
+
+
+@pytest.mark.parametrize("options", [{"kernel": RBF()}, {"kernel": lambda A, B: A @ B.T}, {"sketch": np.eye(4)}])
+def test_other_estimators_need_a_store_in_memory(options, tmp_path):
+    url = f"sqlite:///{tmp_path / 'x.db'}"
+    with pytest.raises(ValueError, match="neither a name, a number nor a kernel"):
+        ActiveLearner(SketchedKernelRidge(**options), X, batch_size=5, store=url)
+    with pytest.raises(ValueError, match="There is no file"):
+        ActiveLearner.resume(url)
+
+
+def test_a_large_pool_is_recognised_and_not_copied(monkeypatch, url):
+    monkeypatch.setattr(learner_module, "_KEPT", 100)
+    asked = run(new(), 3)
+    resumed = run(new(store=url), 2)
+    with pytest.raises(ValueError, match="200 rows, was too large to be kept"):
+        ActiveLearner.resume(url)
+    for wrong in (X[:-1], X + 1e-9, X[::-1]):
+        with pytest.raises(ValueError, match="not the pool of the campaign"):
+            ActiveLearner.resume(url, wrong)
+    assert resumed + run(ActiveLearner.resume(url, X), 1) == asked
+
+
+# --- bad input changes nothing
+
+
+@pytest.mark.parametrize(
+    ("ids", "y", "message"),
+    [
+        ([1, 2], [1.0], "2 ids came with 1 labels"),
+        ([1, 1], [1.0, 2.0], "1 is given more than once"),
+        ([-1], [1.0], "-1 is not a row of the pool"),
+        ([P], [1.0], "200 is not a row of the pool, which has the rows 0 to 199"),
+        ([1.5], [1.0], "ids must be row numbers"),
+        (["a"], [1.0], "ids must be row numbers"),
+        ([[1]], [1.0], "ids must be row numbers"),
+        ([1, 2], [1.0, np.nan], "Label number 1 is missing or infinite"),
+        ([1, 2], [np.inf, 1], "Label number 0 is missing"),
+        ([1], ["x"], "Labels must be numbers"),
+        ([1], np.ones((1, 1, 1)), "shape"),
+        ([0], [5.0], "Already labeled, with another value: 0"),
+    ],
+)
+def test_bad_labels_are_refused_and_change_nothing(ids, y, message, tmp_path):
+    learner = new(store=f"sqlite:///{tmp_path / 'x.db'}")
+    learner.tell([0, 3], [1.0, 2.0])
+    with pytest.raises(ValueError, match=message):
+        learner.tell(ids, y)
+    assert learner.labeled_ids_.tolist() == [0, 3]
+
+
+def test_telling_nothing_is_fine():
+    learner = new()
+    learner.tell([], [])
+    assert len(learner.labeled_ids_) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 0}, "batch_size must be a whole number"),
+        ({"batch_size": 2.5}, "batch_size must be a whole number"),
+        ({"acquisition": "best"}, "Unknown acquisition 'best': give one of 'weighted', 'top', 'uniform'"),
+        ({"score": "v1"}, "Unknown score 'v1' for SketchedKernelRidge"),
+        ({"stop": "now"}, "stop must be a number of labels"),
+        ({"store": "nonsense"}, "cannot be used"),
+    ],
+)
+def test_bad_parameters_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        new(**options)
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, True])
+def test_a_bad_number_of_points_is_refused(n):
+    with pytest.raises(ValueError, match="n must be a whole number from 1 up"):
+        new().ask(n)
+
+
+def test_other_estimators_are_refused():
+    from sklearn.linear_model import Ridge
+
+    with pytest.raises(TypeError, match="needs one of ExactKernelRidge, SketchedKernelRidge"):
+        ActiveLearner(Ridge(), X, batch_size=5)
+
+
+def test_a_fit_that_fails_does_not_lose_labels(tmp_path):
+    """alpha too small for a dense factorisation: the labels are kept, the error says what to do, and both can be repeated."""
+    url = f"sqlite:///{tmp_path / 'x.db'}"
+    learner = ActiveLearner(ExactKernelRidge("linear", alpha=1e-30), X, batch_size=5, store=url, random_state=0)
+    learner.tell(np.arange(30), measured(np.arange(30)))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="alpha"):
+            learner.ask()
+    assert len(ActiveLearner.resume(url).labeled_ids_) == 30
