@@ -47,7 +47,8 @@ uses float32
 
 - for the variances, where the model is at most `sketch_tol`/100: rounding then costs a hundredth of what the sketch may;
 - for the steps of a refinement, where it is at most 0.1. A step only has to come closer: every residual that is judged, and so
-  every bound, is taken afresh in float64, and steps that no longer help are followed by steps in float64.
+  every bound, is taken afresh in float64, and steps that no longer help are followed by steps in float64;
+- for the first residual of a refinement, where it is at most 2·`tol`.
 
 `dtype_` says what was used for the variances. `dtype="float32"` is obeyed at any λ; the second table shows what that means."""
 HEADS = {
@@ -182,8 +183,9 @@ def main() -> None:
     cells = measure_all(options.data)
     setting = (
         f"Entries are the worst relative error over {POINTS} points, against float64 products with the same sketch; n = {ROWS:,}, "
-        f"m = {SIZE:,} (or the numerical rank). The model grows tenfold with every column; the last column is the largest share of "
-        "it that was reached. Made by `python benchmarks/precision.py`; all figures are in `benchmarks/results/precision.csv`."
+        f"m = {SIZE:,} (or the numerical rank). A larger sketch resolves smaller eigenvalues, and so shows larger errors at small "
+        "λ: with m = 1,024 up to 2e-1 at λ/E₁ = 1e-7 on 5-d data. The model grows tenfold with every column; the last column is the "
+        "largest share of it that was reached. Made by `python benchmarks/precision.py`; all figures are in `benchmarks/results/precision.csv`."
     )
     common.write_csv(options.results / "precision.csv", csv_rows(cells))
     tables = [part for single, head in HEADS.items() for part in (head, table([c for c in cells if c.single == single]))]

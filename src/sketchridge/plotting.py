@@ -9,11 +9,14 @@ import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["plot_error_curve", "plot_interval", "plot_observed_predicted", "plot_pool", "plot_scores"]
+__all__ = ["new_figure", "plot_error_curve", "plot_estimates", "plot_interval", "plot_observed_predicted", "plot_pool", "plot_scores"]
 
 Array = np.ndarray
 _BLUE, _RED, _GREY = "#1f5a8a", "#c8443c", "#6b6b6b"
+_LINES = (_BLUE, _RED, "#3a8f5c", "#e08e45", "#8d6a9f", "#2e4057", "#7a7a7a", "#4f9dc4")
+_MISSING = "Plotting needs matplotlib, which is not installed: pip install 'sketchridge[plot]'."
 
 
 def plot_interval(
@@ -123,6 +126,38 @@ def plot_pool(X: Array, labeled: Array, pending: Array, *, ax: Axes | None = Non
     return ax
 
 
+def plot_estimates(series: Mapping[str, Mapping[float, Any]], *, log: bool = False, ax: Axes | None = None) -> Axes:
+    """Plot means with their intervals as error bars: a line for each name, a point for each x.
+
+    Parameters
+    ----------
+    series : by name and x, objects with the attributes ``mean``, ``low`` and ``high``.
+    log : logarithmic axes.
+    """
+    ax = _axes(ax)
+    for k, (name, estimates) in enumerate(series.items()):
+        x, mean = list(estimates), [e.mean for e in estimates.values()]
+        bars = [[e.mean - e.low for e in estimates.values()], [e.high - e.mean for e in estimates.values()]]
+        ax.errorbar(x, mean, bars, color=_LINES[k % len(_LINES)], marker="osD^v"[k % 5], markersize=4, capsize=2.5, linewidth=1.6, label=name)
+    if log:
+        ax.set(xscale="log", yscale="log")
+    if len(series) > 1:
+        ax.legend(frameon=False, fontsize="small")
+    ax.grid(color="0.93")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def new_figure(columns: int = 1, *, size: tuple[float, float] = (6.4, 4.2)) -> tuple[Figure, list[Axes]]:
+    """A figure of panels in a row that no window or global state knows of."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(_MISSING) from error
+    figure = Figure(figsize=(size[0] * columns, size[1]), layout="constrained")
+    return figure, list(figure.subplots(1, columns, squeeze=False)[0])
+
+
 def _checked(X: Any, y: Any) -> tuple[Array, Array]:
     """X and y as float arrays of the shapes (t, d) and (t,)."""
     values, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
@@ -150,5 +185,5 @@ def _axes(ax: Axes | None) -> Axes:
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise ImportError("Plotting needs matplotlib, which is not installed: pip install 'sketchridge[plot]'.") from error
+        raise ImportError(_MISSING) from error
     return pyplot.subplots()[1]

@@ -7,7 +7,7 @@ from importlib.metadata import version
 import numpy as np
 
 from sketchridge.active import ActiveLearner
-from sketchridge.plotting import plot_error_curve, plot_pool, plot_scores
+from sketchridge.plotting import new_figure, plot_error_curve, plot_pool, plot_scores
 from sketchridge.reporting import Section, page, picture, table
 
 __all__ = ["campaign_page"]
@@ -15,11 +15,6 @@ __all__ = ["campaign_page"]
 
 def campaign_page(learner: ActiveLearner, target: str, gain: str, shown: int) -> str:
     """One HTML document, with up to ``shown`` points of the pool in the map."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     history, labeled, pending = learner.history_, learner.labeled_ids_, learner.pending_ids_
     rows = learner._open_rows()
     errors = [np.sqrt(row["loo_error"]) for row in history]
@@ -34,7 +29,7 @@ def campaign_page(learner: ActiveLearner, target: str, gain: str, shown: int) ->
         (lambda ax: plot_scores(learner.scores()[rows], ax=ax), (7, 3.8)),
         (lambda ax: plot_pool(sample, learner._pool[labeled], learner._pool[pending], ax=ax), (7, 5.2)),
     ):
-        figure, ax = pyplot.subplots(figsize=size)
+        figure, (ax,) = new_figure(size=size)
         draw(ax)
         ax.spines[["top", "right"]].set_visible(False)
         figures.append(figure)
@@ -59,5 +54,4 @@ def campaign_page(learner: ActiveLearner, target: str, gain: str, shown: int) ->
         Section("Rounds", "", [table(history)]),
         Section("Settings", "", [table([{"setting": name, "value": str(value)} for name, value in settings.items()])]),
     ]
-    pyplot.close("all")
     return page(f"Campaign: {target}", lead, sections, footer=f"Made by sketchridge {version('sketchridge')}.")
