@@ -184,8 +184,9 @@ def main() -> None:
     setting = (
         f"Entries are the worst relative error over {POINTS} points, against float64 products with the same sketch; n = {ROWS:,}, "
         f"m = {SIZE:,} (or the numerical rank). A larger sketch resolves smaller eigenvalues, and so shows larger errors at small "
-        "λ: with m = 1,024 up to 2e-1 at λ/E₁ = 1e-7 on 5-d data. The model grows tenfold with every column; the last column is the "
-        "largest share of it that was reached. Made by `python benchmarks/precision.py`; all figures are in `benchmarks/results/precision.csv`."
+        "λ: with m = 1,024 up to 2e-1 at λ/E₁ = 1e-7 on 5-d data. The model grows tenfold with every column; the last column is "
+        "the largest share of it that was reached. Made by `python benchmarks/precision.py`; all figures are in "
+        "`benchmarks/results/precision.csv`."
     )
     common.write_csv(options.results / "precision.csv", csv_rows(cells))
     tables = [part for single, head in HEADS.items() for part in (head, table([c for c in cells if c.single == single]))]
