@@ -38,7 +38,9 @@ def parsed(html):
 def test_a_page_is_one_balanced_document_without_links_to_elsewhere():
     figure, ax = plt.subplots()
     ax.plot([1, 2])
-    html = page("A <title>", "Lead & more", [Section("One", "First.\n\nSecond.", [picture(figure, 'a "line"'), table([{"a": 1}])])], "End")
+    html = page(
+        "A <title>", "Lead & more", [Section("One", "First.\n\nSecond.", [picture(figure, 'a "line"'), table([{"a": 1}])])], "End"
+    )
     plt.close(figure)
     parser = parsed(html)
     assert "A &lt;title&gt;" in html

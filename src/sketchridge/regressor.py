@@ -171,7 +171,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
                     "and set the kernel's own parameters."
                 )
             return kernel.fitted(X)
-        if kernel.bandwidth is not None and self.bandwidth == "median":
+        if kernel.bandwidth is not None and isinstance(self.bandwidth, str) and self.bandwidth == "median":
             bandwidth = kernel.bandwidth
         elif isinstance(self.bandwidth, str):
             bandwidth = self._chosen_bandwidth(backend, kernel, X, Y)

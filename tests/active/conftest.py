@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,17 +22,31 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         server.cleanup()
 
 
+@pytest.fixture
+def make_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[str], str]]:
+    """A function that gives the address of a fresh database of a kind."""
+    made = []
+
+    def make(kind: str) -> str:
+        if kind == "sqlite":
+            return f"sqlite:///{tmp_path / 'campaign.db'}"
+        server, name = request.getfixturevalue("postgres"), f"test_{uuid.uuid4().hex}"
+        _execute(server, f'CREATE DATABASE "{name}"')
+        made.append((server, name))
+        return sa.make_url(server).set(database=name).render_as_string(hide_password=False)
+
+    yield make
+    for server, name in made:
+        _execute(server, f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def url(request: pytest.FixtureRequest, make_url: Callable[[str], str]) -> str:
     """A fresh database of each kind."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'campaign.db'}"
-        return
-    server = request.getfixturevalue("postgres")
-    name = f"test_{uuid.uuid4().hex}"
+    return make_url(request.param)
+
+
+def _execute(server: str, statement: str) -> None:
     engine = sa.create_engine(server, isolation_level="AUTOCOMMIT", poolclass=sa.pool.NullPool)
     with engine.connect() as connection:
-        connection.execute(sa.text(f'CREATE DATABASE "{name}"'))
-    yield sa.make_url(server).set(database=name).render_as_string(hide_password=False)
-    with engine.connect() as connection:
-        connection.execute(sa.text(f'DROP DATABASE "{name}" WITH (FORCE)'))
+        connection.execute(sa.text(statement))

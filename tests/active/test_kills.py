@@ -45,7 +45,12 @@ def entries(folder: Path, verb: str) -> list[int]:
 
 def campaign(url: str, folder: Path, kills: int, seed: int) -> None:
     ActiveLearner(
-        SketchedKernelRidge(bandwidth=1.0, alpha=0.1, sketch_size=16), X, batch_size=3, store=url, acquisition="weighted", random_state=0
+        SketchedKernelRidge(bandwidth=1.0, alpha=0.1, sketch_size=16),
+        X,
+        batch_size=3,
+        store=url,
+        acquisition="weighted",
+        random_state=0,
     )
     rng, context, started = np.random.default_rng(seed), get_context("fork"), 0
     workers = {}

@@ -17,7 +17,9 @@ P, D = 150, 2
 
 def model_of(ids, X, **options):
     y = np.sin(X[ids]).sum(axis=1) + 0.1 * np.cos(40 * X[ids, 0])
-    return SketchedKernelRidge(**{"bandwidth": 1.0, "alpha": 0.1, "sketch_size": 12, "random_state": 0, **options}).fit(X[ids], y)
+    return SketchedKernelRidge(
+        **{"bandwidth": 1.0, "alpha": 0.1, "sketch_size": 12, "dtype": "float64", "random_state": 0, **options}
+    ).fit(X[ids], y)
 
 
 def extended(model, ids, X):
@@ -48,7 +50,9 @@ def test_a_round_adds_to_the_sums_and_does_not_start_again(monkeypatch):
     X = normal(P, D)
     variance, passes = PoolVariance(Pool(X)), []
     original = PoolVariance._add_rows
-    monkeypatch.setattr(PoolVariance, "_add_rows", lambda self, s, rows, n, r: passes.append((n, len(s.X))) or original(self, s, rows, n, r))
+    monkeypatch.setattr(
+        PoolVariance, "_add_rows", lambda self, s, rows, n, r: passes.append((n, len(s.X))) or original(self, s, rows, n, r)
+    )
     model = model_of(np.arange(30), X)
     variance(model._ridge, np.arange(30, P))
     variance(extended(model, np.arange(30, 40), X)._ridge, np.arange(40, P))
@@ -59,7 +63,12 @@ def test_a_round_adds_to_the_sums_and_does_not_start_again(monkeypatch):
 def test_another_model_starts_again():
     X = normal(P, D)
     variance, rows = PoolVariance(Pool(X)), np.arange(60, P)
-    for ids, options in ((np.arange(30), {}), (np.arange(30, 60), {}), (np.arange(30), {"bandwidth": 0.5}), (np.arange(30), {"random_state": 9})):
+    for ids, options in (
+        (np.arange(30), {}),
+        (np.arange(30, 60), {}),
+        (np.arange(30), {"bandwidth": 0.5}),
+        (np.arange(30), {"random_state": 9}),
+    ):
         model = model_of(ids, X, **options)
         assert_close_each(variance(model._ridge, rows)[rows], model._ridge.v2(X[rows]), "pcg")
 
@@ -75,9 +84,9 @@ def test_points_that_leave_the_pool_do_not_disturb_the_others():
 
 def test_the_residual_form_takes_over_where_sums_lose_their_digits():
     """A smooth problem in one dimension with a tiny penalty: b²/E cancels against ‖k_x‖²."""
-    X = np.linspace(0, 1, 400)[:, None]
-    model = model_of(np.arange(0, 400, 2), X, alpha=1e-9, bandwidth=0.7, sketch_size=40)
-    variance, rows = PoolVariance(Pool(X)), np.arange(1, 400, 2)
+    X = np.linspace(0, 1, 2000)[:, None]
+    model = model_of(np.arange(0, 2000, 2), X, alpha=1e-6, bandwidth=0.3, sketch_size=30)
+    variance, rows = PoolVariance(Pool(X)), np.arange(1, 2000, 2)
     scores = variance(model._ridge, rows)
     assert variance.residual_form
     np.testing.assert_array_equal(scores[rows], model._ridge.v2(X[rows]))
@@ -138,7 +147,9 @@ def test_a_memory_mapped_pool_is_read_where_it_is(tmp_path):
     assert pool.fingerprint == Pool(X).fingerprint
 
 
-@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, pd.DataFrame, pl.DataFrame, lambda X: X[::2], lambda X: X.tolist()])
+@pytest.mark.parametrize(
+    "make", [np.asarray, np.asfortranarray, pd.DataFrame, pl.DataFrame, lambda X: X[::2], lambda X: X.tolist()]
+)
 def test_tables_and_strided_arrays_are_pools(make):
     pool = Pool(make(normal(10, 3)))
     assert pool[np.arange(2)].flags["C_CONTIGUOUS"]

@@ -174,7 +174,7 @@ def test_what_cannot_be_done_is_said_in_a_sentence(folder, arguments, message):
     ("column", "message"),
     [
         (pl.lit("red").alias("colour"), "not numeric: 'colour'"),
-        (pl.lit(None, dtype=pl.Float64).alias("empty"), "missing or infinite in rows 1, 2"),
+        (pl.when(pl.col("ph") > 5).then(1.5).alias("gaps"), "Features are missing or infinite in rows"),
     ],
 )
 def test_features_must_be_complete_numbers(folder, column, message):

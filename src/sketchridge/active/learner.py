@@ -293,8 +293,8 @@ def _sql_store() -> Any:
 def _prepared(estimator: Estimator, pool: Pool, seed: int) -> Estimator:
     """A copy whose fit is a function of the labels alone."""
     estimator = clone(estimator)
-    kernel = as_kernel(estimator.kernel)
-    if isinstance(kernel, ScaledKernel) and kernel.bandwidth is None and estimator.bandwidth == "median":
+    kernel, median = as_kernel(estimator.kernel), isinstance(estimator.bandwidth, str) and estimator.bandwidth == "median"
+    if median and isinstance(kernel, ScaledKernel) and kernel.bandwidth is None:
         estimator.bandwidth = tuning.median_bandwidth(pool, kernel)  # type: ignore[arg-type]
     if isinstance(estimator, SketchedKernelRidge):
         estimator._largest_size = _LARGEST_SKETCH
