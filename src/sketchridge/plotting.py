@@ -11,7 +11,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["new_figure", "plot_error_curve", "plot_estimates", "plot_interval", "plot_observed_predicted", "plot_pool", "plot_scores"]
+__all__ = [
+    "new_figure",
+    "plot_error_curve",
+    "plot_estimates",
+    "plot_interval",
+    "plot_observed_predicted",
+    "plot_pool",
+    "plot_scores",
+]
 
 Array = np.ndarray
 _BLUE, _RED, _GREY = "#1f5a8a", "#c8443c", "#6b6b6b"
@@ -138,7 +146,17 @@ def plot_estimates(series: Mapping[str, Mapping[float, Any]], *, log: bool = Fal
     for k, (name, estimates) in enumerate(series.items()):
         x, mean = list(estimates), [e.mean for e in estimates.values()]
         bars = [[e.mean - e.low for e in estimates.values()], [e.high - e.mean for e in estimates.values()]]
-        ax.errorbar(x, mean, bars, color=_LINES[k % len(_LINES)], marker="osD^v"[k % 5], markersize=4, capsize=2.5, linewidth=1.6, label=name)
+        ax.errorbar(
+            x,
+            mean,
+            bars,
+            color=_LINES[k % len(_LINES)],
+            marker="osD^v"[k % 5],
+            markersize=4,
+            capsize=2.5,
+            linewidth=1.6,
+            label=name,
+        )
     if log:
         ax.set(xscale="log", yscale="log")
     if len(series) > 1:
