@@ -19,7 +19,7 @@ from sketchridge.tuning import median_bandwidth
 Array = np.ndarray
 LABELS, POOL, ROWS, NEW = 20_000, 30_000, 300, 1000
 WANTED, LIMIT = 10.0, 2048.0
-SIZES = (10_000, 20_000, 40_000, 80_000)
+SIZES = (20_000, 40_000, 80_000, 160_000)
 LARGE, FEATURES = 2_000_000, 8
 
 
@@ -119,6 +119,7 @@ def main() -> None:
         large = common.isolated(large_pool, LARGE // part, folder)
     medians = {name: common.median([row[name] for row in rows]) for name in ("ours", "auto", "float64")}
     exponent = common.growth_exponent(sizes, [common.median(times) for times in by_size.values()])
+    a_point, fixed = np.polyfit(sizes, [common.median(times) for times in by_size.values()], 1)
     error, ratio = max(row["error"] for row in rows), medians["auto"] / medians["ours"]
     ratios = [row["auto"] / row["ours"] for row in rows]
     table = [
@@ -147,6 +148,7 @@ def main() -> None:
             common.markdown_table(table),
             f"The same round with {LABELS // (4 * part):,} labels as the pool grows:",
             common.markdown_table(growth),
+            f"As a line: {fixed:.2g} s and {1e6 * a_point:.2g} µs a point.",
             f"A memory-mapped pool of {LARGE // part:,} × {FEATURES} with 2,000 + 2,000 labels and m = 256: "
             f"first scores {large['first']:.0f} s, second {large['second']:.0f} s, {large['on_disk']:,.0f} MiB of statistics in a "
             f"scratch file, {large['peak']:,.0f} MiB resident at the highest.",
@@ -154,7 +156,7 @@ def main() -> None:
         [
             common.Claim(f"a round by increments is at least 10 times faster than from scratch: {ratio:.1f}×", ratio >= WANTED),
             common.Claim(f"the scores differ from a recomputation by at most 1%: {error:.1e}", error <= 0.01),
-            common.Claim(f"the cost of a round grows linearly in the pool: exponent {exponent:.2f}", 0.7 <= exponent <= 1.15),
+            common.Claim(f"the cost of a round grows no faster than the pool: exponent {exponent:.2f}", exponent <= 1.1),
             common.Claim(f"the large pool was scored in less than 2 GB: {large['peak']:,.0f} MiB", large["peak"] < LIMIT),
         ],
     )

@@ -22,6 +22,7 @@ __all__ = ["SQLStore"]
 
 Array = np.ndarray
 _WAIT = 120  # seconds to wait for other processes that write to an SQLite file
+_MANY = 1000  # values in one question to the database
 _metadata = sa.MetaData()
 _campaign = sa.Table(
     "sketchridge_campaign",
@@ -135,8 +136,8 @@ class SQLStore(Store):
 
     def tell(self, ids: Array, Y: Array) -> None:
         with self._writing() as connection:
-            known = {row.id: row.y for row in connection.execute(sa.select(_labels.c.id, _labels.c.y))}
-            new = checked_labels(ids, Y, known, len(next(iter(known.values()))) if known else None)
+            known, first = _known_labels(connection, ids), connection.execute(sa.select(_labels.c.y).limit(1)).scalar()
+            new = checked_labels(ids, Y, known, None if first is None else len(first))
             if new.any():
                 rows = zip(ids[new].tolist(), Y[new].tolist(), strict=True)
                 connection.execute(_labels.insert(), [{"id": i, "y": y} for i, y in rows])
@@ -199,6 +200,15 @@ class SQLStore(Store):
         except SQLAlchemyError as error:
             cause = str(getattr(error, "orig", None) or error).strip()
             raise OSError(f"The store {_hidden(self._engine.url)} failed: {cause}. Nothing was changed.") from error
+
+
+def _known_labels(connection: sa.Connection, ids: Array) -> dict[int, list[float]]:
+    """The labels that some of these points have already."""
+    known = {}
+    for start in range(0, len(ids), _MANY):
+        one_of = _labels.c.id.in_(ids[start : start + _MANY].tolist())
+        known.update({row.id: row.y for row in connection.execute(sa.select(_labels.c.id, _labels.c.y).where(one_of))})
+    return known
 
 
 def _known_ids(connection: sa.Connection) -> Array:
