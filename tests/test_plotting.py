@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import matplotlib
@@ -16,7 +17,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sketchridge import ExactKernelRidge, SketchedKernelRidge
-from sketchridge.plotting import plot_interval, plot_observed_predicted
+from sketchridge.plotting import (
+    new_figure,
+    plot_error_curve,
+    plot_estimates,
+    plot_interval,
+    plot_observed_predicted,
+    plot_pool,
+    plot_scores,
+)
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
@@ -124,3 +133,40 @@ def test_missing_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch, dat
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"sketchridge\[plot\]"):
         plot_interval(estimator, X, y)
+
+
+def test_an_error_curve_shows_root_mean_squares_against_labels():
+    ax = plot_error_curve([{"labels": 10, "loo_error": 4.0}, {"labels": 30, "loo_error": 1.0}])
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[10, 2], [30, 1]])
+    assert ax.get_ylim()[0] == 0
+
+
+@pytest.mark.parametrize("scores", [np.array([0.0, 1, 2, 4]), np.array([3.0, 3.0]), np.zeros(3), np.empty(0)])
+def test_every_positive_score_is_in_the_histogram(scores):
+    ax = plot_scores(scores)
+    assert sum(bar.get_height() for bar in ax.patches) == (scores > 0).sum()
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_the_map_of_a_pool_has_every_point_in_its_place(d):
+    X = np.random.default_rng(0).standard_normal((50, d))
+    ax = plot_pool(X, X[:7], X[7:10])
+    assert [len(c.get_offsets()) for c in ax.collections[:3]] == [50, 7, 3]
+    everything = np.asarray(ax.collections[0].get_offsets())
+    np.testing.assert_allclose(np.asarray(ax.collections[1].get_offsets()), everything[:7], atol=1e-12)
+    assert len(plot_pool(X, X[:0], X[:0]).collections) == 1
+
+
+def test_estimates_are_drawn_with_their_intervals():
+    line = {10: SimpleNamespace(mean=2.0, low=1.5, high=3.0), 100: SimpleNamespace(mean=1.0, low=0.9, high=1.1)}
+    ax = plot_estimates({"one": line, "other": line}, log=True)
+    assert ax.get_xscale() == ax.get_yscale() == "log"
+    bars = ax.collections[0].get_segments()
+    np.testing.assert_allclose(bars, [[[10, 1.5], [10, 3.0]], [[100, 0.9], [100, 1.1]]])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one", "other"]
+
+
+def test_a_new_figure_is_known_to_nobody_else():
+    figure, axes = new_figure(3)
+    assert len(axes) == len(figure.axes) == 3
+    assert not plt.get_fignums()

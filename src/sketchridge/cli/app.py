@@ -10,6 +10,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from sketchridge.cli import campaign
+from sketchridge.cli.reproduce import reproduce
 
 __all__ = ["app"]
 
@@ -27,6 +28,7 @@ class _Plain(TyperGroup):
 
 app = typer.Typer(cls=_Plain, no_args_is_help=True, add_completion=False, help="Kernel ridge regression with error bars.")
 app.add_typer(campaign.app, name="campaign")
+app.command()(reproduce)
 
 
 @app.callback()

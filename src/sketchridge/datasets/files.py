@@ -1,0 +1,43 @@
+"""Where data files are found, and how they get there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["download", "find", "tables"]
+
+
+def find(folder: Path | str | None, names: Sequence[str]) -> Path | None:
+    """The first of these files that is in the folder."""
+    if folder is None:
+        return None
+    root = Path(folder)
+    if not root.is_dir():
+        raise FileNotFoundError(f"There is no folder {root}: say where the data files are.")
+    return next((root / name for name in names if (root / name).is_file()), None)
+
+
+def download(folder: Path | str, sources: Sequence[tuple[str, str]]) -> None:
+    """Fetch (name, address) pairs that are not in the folder yet; needs pooch and a connection."""
+    try:
+        import pooch
+    except ImportError as error:
+        raise ImportError("Downloading needs pooch, which is not installed: pip install 'sketchridge[data]'.") from error
+    for name, address in sources:
+        try:
+            pooch.retrieve(address, known_hash=None, fname=name, path=folder, progressbar=False)
+        except Exception as error:
+            raise OSError(
+                f"{name} could not be downloaded from {address}: {error}. Put the file into {folder} yourself."
+            ) from error
+
+
+def tables() -> Any:
+    """polars, which reads text tables."""
+    try:
+        import polars
+    except ImportError as error:
+        raise ImportError("Reading these files needs polars, which is not installed: pip install 'sketchridge[data]'.") from error
+    return polars
