@@ -82,7 +82,8 @@ def main() -> None:
         runs = np.array([campaign(X_train[:POOL], y_train[:POOL], X_test, y_test, acquisition, seed) for seed in range(SEEDS)])
         ax.plot(labels, runs.T, color=colour, alpha=0.3, linewidth=1)
         ax.plot(labels, runs.mean(axis=0), color=colour, marker="o", linewidth=2, label=f"{acquisition} (mean of {SEEDS})")
-        print(f"{acquisition:<14} test RMSE {runs[:, 0].mean():.2f} with {labels[0]} labels, {runs[:, -1].mean():.2f} with {labels[-1]:,}")
+        first, last = runs[:, 0].mean(), runs[:, -1].mean()
+        print(f"{acquisition:<14} test RMSE {first:.2f} with {labels[0]} labels, {last:.2f} with {labels[-1]:,}")
     ax.set(xlabel="labels", ylabel="test RMSE (minutes)")
     ax.legend(frameon=False)
 
@@ -91,7 +92,7 @@ def main() -> None:
         Section("Error bars", "Shaded: for the mean and for a new flight.", [picture(fitted, "intervals and predictions")]),
         Section(
             "Which flights to look up?",
-            f"Each round {BATCH} flights of {POOL:,} are labeled: drawn by their variance, or evenly. The same first flights for both.",
+            f"Each round {BATCH} flights of {POOL:,} are labeled: drawn by their variance, or evenly. Both start alike.",
             [picture(curves, "test error against labels")],
         ),
     ]

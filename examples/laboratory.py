@@ -31,4 +31,4 @@ def campaign(acquisition, seed):
 if __name__ == "__main__":
     for acquisition in ("weighted", "uniform"):
         errors = [campaign(acquisition, seed) for seed in range(5)]
-        print(f"{acquisition:<9} error over the whole range of recipes {np.mean(errors):.3f} (from {min(errors):.3f} to {max(errors):.3f})")
+        print(f"{acquisition:<9} error over all recipes {np.mean(errors):.3f} (from {min(errors):.3f} to {max(errors):.3f})")
