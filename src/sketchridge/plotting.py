@@ -130,7 +130,7 @@ def plot_pool(X: Array, labeled: Array, pending: Array, *, ax: Axes | None = Non
         ax.scatter(x, y, s=30, facecolors="none", edgecolors=_RED, linewidth=1.2, label=f"pending ({len(pending)})")
     names = ("first", "second") if X.shape[1] > 1 else ("only", "no")
     ax.set(xlabel=f"{names[0]} main direction", ylabel=f"{names[1]} main direction")
-    ax.legend(frameon=False, fontsize="small")
+    ax.legend(frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
     return ax
 
 
