@@ -143,8 +143,11 @@ def plot_estimates(series: Mapping[str, Mapping[float, Any]], *, log: bool = Fal
     log : logarithmic axes.
     """
     ax = _axes(ax)
+    every = sorted({x for estimates in series.values() for x in estimates})
+    step = 0.0 if log or len(every) < 2 else 0.6 * (every[1] - every[0]) / max(len(series), 1)
     for k, (name, estimates) in enumerate(series.items()):
-        x, mean = list(estimates), [e.mean for e in estimates.values()]
+        shift = step * (k - (len(series) - 1) / 2)  # bars of different lines side by side
+        x, mean = [x + shift for x in estimates], [e.mean for e in estimates.values()]
         bars = [[e.mean - e.low for e in estimates.values()], [e.high - e.mean for e in estimates.values()]]
         ax.errorbar(
             x,

@@ -14,7 +14,7 @@ from scipy import stats
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["DECIDED", "Cell", "Claim", "Estimate", "Experiment", "Row", "estimate", "groups", "slope", "verdict"]
+__all__ = ["DECIDED", "Cell", "Claim", "Estimate", "Experiment", "Row", "estimate", "geometric", "groups", "slope", "verdict"]
 
 Array = np.ndarray
 Row = dict[str, Any]
@@ -84,6 +84,12 @@ def estimate(values: Sequence[float] | Array) -> Estimate:
     values = np.asarray(values, dtype=float)
     half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
     return Estimate(float(values.mean()), float(values.mean() - half), float(values.mean() + half))
+
+
+def geometric(values: Sequence[float] | Array) -> Estimate:
+    """Geometric mean and its 95% interval, for positive values of which a few are very large."""
+    logs = estimate(np.log(values))
+    return Estimate(*(float(np.exp(value)) for value in (logs.mean, logs.low, logs.high)))
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> Estimate:
