@@ -207,6 +207,11 @@ def test_no_bound_is_violated(first: int) -> None:
     assert [v for seed in range(first, first + 50) for v in violations(seed)] == []
 
 
+def test_directions_at_rounding_level_do_not_spoil_the_intercept() -> None:
+    """A linear kernel of rank 1 under a sketch of 20 rows: the weights of a prediction still sum to 1."""
+    assert violations(1724) == []
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:sketch_size")
 def test_no_bound_is_violated_in_2000_problems() -> None:

@@ -162,9 +162,14 @@ class Ridge:
         return self.state.rest[-1, -1] + float(self.lam * self.D @ self.state.P[:, -1] ** 2)
 
     @cached_property
+    def rest_of_ones(self) -> Array:
+        """(I − Ĥ)1: (n,)."""
+        return 1 - self.state.H @ self.shrink(np.sqrt(self.state.E) * self.state.P[:, -1])
+
+    @cached_property
     def unit_weights(self) -> Array:
-        """u: (n,)."""
-        return (1 - self.state.H @ self.shrink(np.sqrt(self.state.E) * self.state.P[:, -1])) / self.constant_gap
+        """u, whose sum is 1 whatever rounding did to (I − Ĥ)1: (n,)."""
+        return self.rest_of_ones / self.rest_of_ones.sum()
 
     def residuals(self) -> Array:
         """Y − fitted values at the training points: (n, q)."""
@@ -192,9 +197,8 @@ class Ridge:
         state, n, H = self.state, len(self.state.X), self.state.H
         C = self.shrink(backend.matmul(state.kernel, X_new, state.X, H).T).T  # (t, r)
         if self.fit_intercept:
-            u = self.unit_weights[:, None]
-            total = self.constant_gap * backend.matmul(state.kernel, X_new, state.X, u)  # nλ 1ᵀw, as λ1ᵀ(K̂+λI)⁻¹k_x
-            H, C = np.column_stack([H, u]), np.column_stack([C, total - n * self.lam])
+            total = backend.matmul(state.kernel, X_new, state.X, self.rest_of_ones[:, None])  # nλ 1ᵀw, as λ1ᵀ(K̂+λI)⁻¹k_x
+            H, C = np.column_stack([H, self.unit_weights]), np.column_stack([C, total - n * self.lam])
         return backend.residual_sqnorm(state.kernel, X_new, state.X, H, C) / (n * self.lam) ** 2
 
     def v3(self, X_new: Array) -> Array:
