@@ -19,7 +19,7 @@ CHEAP = [name for name in EXPERIMENTS if name.startswith("fig1") or name == "fig
 
 
 def test_every_figure_of_the_paper_is_there():
-    assert list(EXPERIMENTS) == [f"fig1{c}" for c in "abcdef"] + ["fig2", "fig3-1", "fig3-2", "fig4", "fig5", "timing"]
+    assert list(EXPERIMENTS) == [f"fig1{c}" for c in "abcdef"] + ["fig2", "fig3-1", "fig3-2", "fig4", "fig5", "timing", "update"]
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -119,6 +119,16 @@ def test_timing_measures_every_way():
     assert all(row["seconds"] > 0 for row in rows)
     assert {claim.verdict for claim in experiment.claims(rows)} <= VERDICTS
     assert experiment.figure(rows).axes
+
+
+def test_updates_are_timed_against_starting_again():
+    experiment = EXPERIMENTS["update"]
+    rows = [row for n in (200, 400, 800) for row in experiment.run({"n": n, "repeats": 2}, None)]
+    assert {row["way"] for row in rows} == {"update", "from scratch"}
+    assert experiment.claims(rows)[0].verdict in VERDICTS
+    for power, expected in ((1.0, HOLDS), (2.0, FAILS)):
+        made_up = [{"n": n, "way": way, "seconds": n**power} for way in ("update", "from scratch") for n in (100, 200, 400, 800)]
+        assert experiment.claims(made_up)[0].verdict == expected
 
 
 @pytest.mark.parametrize("setting", [1, 2])

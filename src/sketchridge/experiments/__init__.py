@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sketchridge.experiments.base import Experiment
 from sketchridge.experiments.campaigns import RealCampaign, SyntheticCampaign
-from sketchridge.experiments.mixture import Mixture, Timing
+from sketchridge.experiments.mixture import Mixture, Timing, Update
 from sketchridge.experiments.sup_gap import SupGap
 
 __all__ = ["EXPERIMENTS", "Experiment"]
@@ -20,5 +20,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         RealCampaign("flights"),
         RealCampaign("weather"),
         Timing(),
+        Update(),
     )
 }
