@@ -73,8 +73,9 @@ class Mixture(Experiment):
         figure, axes = new_figure(len(SIZES), size=(4, 3.6))
         for ax, ((m,), part) in zip(axes, groups(rows, "m").items(), strict=True):
             first = [row for row in part if row["seed"] == 0]
-            for kind, colour, name in (("v1", "#c8443c", "V1, exact"), ("v2", "#1f5a8a", "V2, sketched")):
-                ax.scatter([row["x"] for row in first], [row[kind] for row in first], s=14, color=colour, label=name)
+            x = [row["x"] for row in first]
+            ax.scatter(x, [row["v1"] for row in first], s=44, facecolors="none", edgecolors="#c8443c", label="V1, exact")
+            ax.scatter(x, [row["v2"] for row in first], s=9, color="#1f5a8a", label="V2, sketched")
             ax.set(title=f"m = {m}", xlabel="x", ylabel="variance", yscale="log")
             ax.spines[["top", "right"]].set_visible(False)
         axes[0].legend(frameon=False, fontsize="small")
