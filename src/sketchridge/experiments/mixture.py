@@ -55,7 +55,7 @@ class Mixture(Experiment):
     choices = "N(a, b) has variance b; λ = (log n)^(1/2)/n as in Example 2; fresh data and sketch in each repetition."
 
     def cells(self, full: bool) -> list[Cell]:
-        return [{"m": m, "first": 0, "count": 200 if full else 20} for m in SIZES]
+        return [{"m": m, "first": 0, "count": 30 if full else 20} for m in SIZES]
 
     def run(self, cell: Cell, data: Path | None) -> list[Row]:
         lam = exact.exponential_rule(500, 2)[0]
