@@ -53,15 +53,15 @@ def norm_certificate(ridge: Ridge, rng: np.random.Generator) -> Certificate:
     θ is such that it happens for all vectors at once with probability 1e-6.
     """
     state, n = ridge.state, len(ridge.state.X)
-    W = rng.standard_normal((n, _VECTORS))
-    W /= np.linalg.norm(W, axis=0)
-    log_norm = np.zeros(_VECTORS)  # of (K − K̂)^j x
-    with state.backend.alone():
+    backend, log_norm = state.backend, np.zeros(_VECTORS)  # of (K − K̂)^j x
+    W = backend.asarray(rng.standard_normal((n, _VECTORS)))
+    W /= (W * W).sum(axis=0) ** 0.5
+    with backend.alone():
         for _ in range(_PRODUCTS):
-            W = state.backend.matmul(state.kernel, state.X, state.X, W) / n - state.H @ (state.H.T @ W)
-            length = np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny)
+            W = backend.matmul(state.kernel, state.X, state.X, W) / n - backend.product(state.H, backend.gram(state.H, W))
+            length = (W * W).sum(axis=0) ** 0.5 + np.finfo(float).tiny
             W /= length
-            log_norm += np.log(length)
+            log_norm += np.log(backend.to_numpy(length))
     theta = n * (0.8 / _FAILURE ** (1 / _VECTORS)) ** 2
     estimate = float(np.exp((np.log(theta) + 2 * log_norm.max()) / (2 * _PRODUCTS)))
     norm = min(estimate, state.tau) + sketch_rounding(ridge)
@@ -71,7 +71,7 @@ def norm_certificate(ridge: Ridge, rng: np.random.Generator) -> Certificate:
 def rounding(ridge: Ridge, backend: Backend) -> float:
     """8√n ε tr(K) max(1, largest ‖u‖²), with ε the precision of the kernel products: what they may put K off by."""
     state = ridge.state
-    return float(8 * np.sqrt(len(state.X)) * np.finfo(backend.dtype).eps * state.trace * max(1.0, state.spread))
+    return float(8 * np.sqrt(len(state.X)) * backend.eps * state.trace * max(1.0, state.spread))
 
 
 def sketch_rounding(ridge: Ridge) -> float:

@@ -15,9 +15,10 @@ from sketchridge import tuning
 from sketchridge.backends import Backend, NumpyTiles, as_backend
 from sketchridge.certify import Certificate, norm_certificate, trace_certificate
 from sketchridge.dense import DenseRidge, dense_ridge
+from sketchridge.kernels import Kernel
 from sketchridge.refine import exact_mean, refined_variance, v1
 from sketchridge.regressor import Array, KernelRegressor
-from sketchridge.sketches import ArraySketch, RPCholeskySketch, Sketch, as_sketch
+from sketchridge.sketches import ArraySketch, EntrySketch, RPCholeskySketch, Sketch, as_sketch
 from sketchridge.state import Ridge, State, build
 
 __all__ = ["ExactKernelRidge", "SketchedKernelRidge"]
@@ -113,7 +114,7 @@ class SketchedKernelRidge(KernelRegressor):
     noise_variance : σ², one for each target, or "auto" to estimate it from the residuals.
     fit_intercept : fit an unpenalised constant jointly.
     backend : where kernel products are computed: "auto", a name of `sketchridge.backends.BACKENDS` or a backend object.
-    dtype : precision of kernel products: "auto", "float32" or "float64".
+    dtype : precision of kernel products: "auto", "float32", "float64" or, for signs on a GPU, "float16" or "float16x2".
     random_state : seed of the sketch and of the probe that measures the gap.
 
     Attributes
@@ -158,8 +159,9 @@ class SketchedKernelRidge(KernelRegressor):
 
     def fit(self, X: Any, y: Any) -> SketchedKernelRidge:
         """Fit to X (n, d) and y (n,) or (n, q). O(nm²) time for landmark sketches; `sample_weight` is not supported."""
-        backend = self._checked_backend()
+        self._check_settings()
         X, Y = self._validated(X, y, reset=True)
+        backend = self._named_backend(len(X))
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         sketch = as_sketch(
             "rpcholesky" if isinstance(self.sketch, str) and self.sketch == "auto" else self.sketch, n=len(X), seed=self._seed
@@ -168,14 +170,14 @@ class SketchedKernelRidge(KernelRegressor):
         kernel = self._fitted_kernel(backend, X, Y)
         self._shift = Y.mean(axis=0) if self.fit_intercept else np.zeros(Y.shape[1])
         self._automatic_size = self.sketch_size == "auto" and not sketch.size
-        self._finish(build(backend, kernel, X, Y - self._shift, sketch))
+        self._finish(build(self._for_entries(backend, kernel, X, sketch), kernel, X, Y - self._shift, sketch))
         return self
 
     def partial_fit(self, X: Any, y: Any) -> SketchedKernelRidge:
         """Append rows: the bandwidth and the sketch drawn so far are kept, the sketch may grow, λ is chosen anew."""
         if not hasattr(self, "_ridge"):
             return self.fit(X, y)
-        self._checked_backend()
+        self._check_settings()
         X, Y = self._validated(X, y, reset=False)
         self._kernel.check_domain(X)
         self._finish(self._ridge.state.extended(X, Y - self._shift))
@@ -247,7 +249,7 @@ class SketchedKernelRidge(KernelRegressor):
         if self.solver == "sketch":
             return super()._mean(X)
         state, (coefficients, offset) = self._path_state, self._exact_mean
-        return offset + state.backend.matmul(state.kernel, X, state.X, coefficients)
+        return state.backend.to_numpy(offset + state.backend.matmul(state.kernel, X, state.X, coefficients))
 
     @property
     def _path_state(self) -> State:
@@ -280,7 +282,7 @@ class SketchedKernelRidge(KernelRegressor):
         self.sketch_size_ = self.sketch_.size
         self.certificate_ = trace_certificate(ridge)
         self.backend_ = ridge.backend.name
-        self.dtype_ = str(ridge.backend.dtype)
+        self.dtype_ = ridge.backend.precision
 
     def _penalized(self, state: State) -> Ridge:
         """The state with λ given, or chosen by the data and then, for an automatic size, held where the sketch can follow.
@@ -296,9 +298,22 @@ class SketchedKernelRidge(KernelRegressor):
 
     def _affordable(self, state: State, lam: float, error: float) -> Backend:
         """The state's backend, or for dtype="auto" one in single precision where that costs no more than ``error``."""
-        if self.dtype == "auto" and tuning.single_precision_error(state, lam) <= error:
-            return as_backend(self.backend, "float32")
-        return state.backend
+        backend = state.backend
+        named = self.dtype == "auto" and not isinstance(self.backend, Backend) and backend.precision == "float64"
+        return as_backend(backend.name, "float32") if named and tuning.single_precision_error(state, lam) <= error else backend
+
+    def _for_entries(self, backend: Backend, kernel: Kernel, X: Array, sketch: Sketch) -> Backend:
+        """On a GPU, for dtype="auto", a given alpha and a dense sketch: the fastest precision that the penalty allows.
+
+        It must be known before the sketch is applied, from E₁ ≤ tr K.
+        """
+        dense = isinstance(sketch, EntrySketch) and not isinstance(self.alpha, str)
+        if self.dtype == "auto" and backend.name == "triton" and dense:
+            largest = float(kernel.diag(X).mean()) * len(X) / float(self.alpha)
+            for faster in (as_backend(backend.name, name) for name in ("float16x2", "float32")):
+                if 4 * faster.eps * largest <= self.sketch_tol / 100:
+                    return faster
+        return backend
 
     def _check_size(self, sketch: Sketch) -> None:
         """A given sketch may grow by further rows, unless it is an array, and never shrink."""
@@ -318,8 +333,8 @@ class SketchedKernelRidge(KernelRegressor):
             size = n
         return state.grown(size) if size > state.sketch.size else state
 
-    def _checked_backend(self) -> Backend:
-        """Check every parameter that needs no data, and return the backend."""
+    def _check_settings(self) -> None:
+        """Check every parameter that needs no data."""
         self._check_parameters()
         if self.solver not in ("sketch", "pcg"):
             raise ValueError(f"Unknown solver {self.solver!r}: give 'sketch' or 'pcg'.")
@@ -328,7 +343,11 @@ class SketchedKernelRidge(KernelRegressor):
             raise ValueError(f"sketch_size must be a whole number from 1 up or 'auto', got {self.sketch_size!r}.")
         if not isinstance(self.sketch_tol, Real) or not self.sketch_tol > 0:
             raise ValueError(f"sketch_tol must be a positive number, got {self.sketch_tol!r}.")
-        return as_backend(self.backend, "float64" if self.dtype == "auto" else self.dtype)
+        if not (isinstance(self.dtype, str) and self.dtype.startswith("float16")):
+            self._named_backend(0)
+
+    def _named_backend(self, n: int) -> Backend:
+        return as_backend(self.backend, "float64" if self.dtype == "auto" else self.dtype, n)
 
 
 def _check_refinement(kind: str, refine: int, tol: float | None, return_bound: bool) -> None:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
-from sketchridge.backends.base import Backend
+from sketchridge.backends.base import Array, Backend
 from sketchridge.kernels import Kernel
 from sketchridge.sketches import EntrySketch, RowSketch, Sketch
 
 __all__ = ["EntryFactor", "Factor", "RowFactor", "factorize", "spectrum"]
 
-Array = np.ndarray
 _EPS = np.finfo(float).eps
 _BLOCK = 128  # landmarks taken at a time
-_CHUNK = 4096  # sketch columns held at a time
 
 
 class Factor(ABC):
@@ -28,6 +27,7 @@ class Factor(ABC):
 
     sketch: Sketch
     F: Array
+    gram: Array  # FᵀF/n
     sensitivity: Array
 
     @property
@@ -36,41 +36,46 @@ class Factor(ABC):
         """Whether Ĝ = G up to rounding, so that a larger sketch would change nothing."""
 
     @property
+    def squares(self) -> Array:
+        """Each column's share of tr K̂: (r,)."""
+        return self.gram.diagonal()
+
+    @property
     def noise(self) -> float:
         """What rounding in W may put K̂ off by: each column's share of tr K̂ times the relative error of its pivot."""
-        squares = np.einsum("ij,ij->j", self.F, self.F) / len(self.F)
-        return float(self.sketch.size * _EPS * squares @ self.sensitivity)
+        return float(self.sketch.size * _EPS * (self.squares @ self.sensitivity))
 
     @abstractmethod
-    def features(self, backend: Backend, kernel: Kernel, X: Array, X_new: Array) -> Array:
+    def features(self, backend: Backend, kernel: Kernel, X: np.ndarray, X_new: np.ndarray) -> Array:
         """ψ(x) (t, r), so that ψ(x)ᵀψ(z) is the sketched kernel and ψ(x_i) is row i of F."""
 
     @abstractmethod
-    def extended(self, backend: Backend, kernel: Kernel, X: Array) -> Factor:
+    def extended(self, backend: Backend, kernel: Kernel, X: np.ndarray) -> Factor:
         """The factor of X, whose first rows are the points this one was made of."""
 
     @abstractmethod
-    def grown(self, backend: Backend, kernel: Kernel, X: Array, size: int) -> Factor:
+    def grown(self, backend: Backend, kernel: Kernel, X: np.ndarray, size: int) -> Factor:
         """The factor with a sketch of ``size`` rows, or fewer where the numerical rank runs out."""
 
 
-def factorize(backend: Backend, kernel: Kernel, X: Array, sketch: Sketch) -> Factor:
+def factorize(backend: Backend, kernel: Kernel, X: np.ndarray, sketch: Sketch) -> Factor:
     """The factor of the kernel matrix of X for a sketch as it stands."""
     if isinstance(sketch, RowSketch):
-        return RowFactor.empty(sketch, kernel.diag(X)).with_landmarks(backend, kernel, X, sketch.indices)
+        return RowFactor.empty(backend, sketch, kernel.diag(X)).with_landmarks(backend, kernel, X, sketch.indices)
     if isinstance(sketch, EntrySketch):
         sums = _sketched_sums(backend, kernel, X, X, sketch, range(sketch.size))
-        return EntryFactor.of(sketch, sums, kernel.diag(X))
+        return EntryFactor.of(backend, sketch, sums, backend.asarray(kernel.diag(X)))
     raise TypeError(f"No factor for a sketch of type {type(sketch).__name__}.")
 
 
-def spectrum(backend: Backend, F: Array) -> tuple[Array, Array]:
-    """E (r,) in descending order and V (r, r) with FᵀF/n = V E Vᵀ; directions at rounding level are dropped. O(nr²)."""
-    if not F.shape[1]:
-        return np.empty(0), np.empty((0, 0))
-    E, V = np.linalg.eigh(backend.gram(F) / len(F))
+def spectrum(backend: Backend, gram: Array) -> tuple[Array, Array]:
+    """E (r,) in descending order and V (m, r) with FᵀF/n = V E Vᵀ; directions at rounding level are dropped. O(m³)."""
+    xp = backend.xp
+    if not len(gram):
+        return gram.diagonal(), gram
+    E, V = xp.linalg.eigh(gram)
     keep = len(E) * _EPS * E[-1] < E
-    return E[keep][::-1], V[:, keep][:, ::-1]
+    return xp.flip(E[keep]), xp.flip(V[:, keep], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,47 +87,46 @@ class RowFactor(Factor):
     """
 
     sketch: RowSketch
-    pivots: Array  # (r,)
+    pivots: np.ndarray  # (r,)
     L: Array  # (r, r), lower triangular
     F: Array  # (n, r)
+    gram: Array  # (r, r)
     diag: Array  # (n,): k(x, x)
     residual: Array  # (n,): diag(G − Ĝ), zero at rounding level
+    sensitivity: Array  # (r,)
 
     @classmethod
-    def empty(cls, sketch: RowSketch, diag: Array) -> RowFactor:
-        none = np.empty(0, dtype=np.intp)
-        return cls(sketch, none, np.empty((0, 0)), np.empty((len(diag), 0)), diag, diag)
+    def empty(cls, backend: Backend, sketch: RowSketch, diag: np.ndarray) -> RowFactor:
+        none, zeros, diag = np.empty(0, dtype=np.intp), backend.zeros, backend.asarray(diag)
+        return cls(sketch, none, zeros(0, 0), zeros(len(diag), 0), zeros(0, 0), diag, diag, zeros(0))
 
     @property
     def complete(self) -> bool:
-        return self.sketch.size >= len(self.F) or not self.residual.any()
+        return self.sketch.size >= len(self.F) or not bool(self.residual.any())
 
-    @property
-    def sensitivity(self) -> Array:  # type: ignore[override]
-        scale = np.sqrt(self.diag[self.pivots])
-        return (solve_triangular(self.L, np.diag(scale), lower=True, check_finite=False) ** 2).sum(axis=1)
-
-    def features(self, backend: Backend, kernel: Kernel, X: Array, X_new: Array) -> Array:
-        none_new, none = np.empty((len(X_new), 0)), np.empty((len(self.pivots), 0))
+    def features(self, backend: Backend, kernel: Kernel, X: np.ndarray, X_new: np.ndarray) -> Array:
+        none_new, none = backend.zeros(len(X_new), 0), backend.zeros(len(self.pivots), 0)
         return backend.schur(kernel, X_new, X[self.pivots], none_new, none, self.L)
 
-    def extended(self, backend: Backend, kernel: Kernel, X: Array) -> RowFactor:
+    def extended(self, backend: Backend, kernel: Kernel, X: np.ndarray) -> RowFactor:
         n_old = len(self.F)
         F_new = self.features(backend, kernel, X, X[n_old:])
-        diag = np.concatenate([self.diag, kernel.diag(X[n_old:])])
-        F = np.concatenate([self.F, F_new])
-        residual = _above_rounding(diag - np.einsum("ij,ij->i", F, F), diag, F.shape[1])
-        return RowFactor(self.sketch, self.pivots, self.L, F, diag, residual)
+        xp, diag_new = backend.xp, backend.asarray(kernel.diag(X[n_old:]))
+        residual = _above_rounding(xp, diag_new - xp.einsum("ij,ij->i", F_new, F_new), diag_new, F_new.shape[1])
+        F, diag = xp.concat([self.F, F_new]), xp.concat([self.diag, diag_new])
+        gram = (n_old * self.gram + backend.gram(F_new)) / len(F)
+        return RowFactor(self.sketch, self.pivots, self.L, F, gram, diag, xp.concat([self.residual, residual]), self.sensitivity)
 
-    def grown(self, backend: Backend, kernel: Kernel, X: Array, size: int) -> RowFactor:
+    def grown(self, backend: Backend, kernel: Kernel, X: np.ndarray, size: int) -> RowFactor:
         """Landmarks are proposed by the sketch from what the earlier ones leave unexplained: O(n r²) in all."""
         build = _Cholesky(self, backend, kernel, X, capacity=size - self.sketch.size)
         sketch = self.sketch
-        while sketch.size < size and build.residual.any():
-            sketch = sketch.with_rows(build.take(*sketch.propose(min(_BLOCK, size - sketch.size), build.residual)))
+        while sketch.size < size and bool(build.residual.any()):
+            rows, shares = sketch.propose(min(_BLOCK, size - sketch.size), build.residual, backend.xp)
+            sketch = sketch.with_rows(build.take(backend.to_numpy(rows), shares))
         return build.factor(sketch)
 
-    def with_landmarks(self, backend: Backend, kernel: Kernel, X: Array, indices: Array) -> RowFactor:
+    def with_landmarks(self, backend: Backend, kernel: Kernel, X: np.ndarray, indices: np.ndarray) -> RowFactor:
         """The factor with landmarks that its sketch already holds."""
         build = _Cholesky(self, backend, kernel, X, capacity=len(indices))
         for start in range(0, len(indices), _BLOCK):
@@ -134,15 +138,15 @@ class RowFactor(Factor):
 class _Cholesky:
     """A RowFactor under construction: blocks of columns are appended in place."""
 
-    def __init__(self, start: RowFactor, backend: Backend, kernel: Kernel, X: Array, *, capacity: int) -> None:
-        self.backend, self.kernel, self.X, self.diag = backend, kernel, X, start.diag
-        self.pivots, self.residual, r = list(start.pivots), start.residual.copy(), start.F.shape[1]
-        self.F, self.L = np.empty((len(X), r + capacity)), np.zeros((r + capacity, r + capacity))
+    def __init__(self, start: RowFactor, backend: Backend, kernel: Kernel, X: np.ndarray, *, capacity: int) -> None:
+        self.start, self.backend, self.kernel, self.X = start, backend, kernel, X
+        self.pivots, self.residual, r = list(start.pivots), backend.asarray(start.residual) * 1, start.F.shape[1]
+        self.F, self.L = backend.zeros(len(X), r + capacity), backend.zeros(r + capacity, r + capacity)
         self.F[:, :r], self.L[:r, :r] = start.F, start.L
 
-    def take(self, rows: Array, shares: Array) -> Array:
+    def take(self, rows: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Append the candidates that keep their share of residual, which is all that are independent where it is 0."""
-        r = len(self.pivots)
+        r, xp = len(self.pivots), self.backend.xp
         F = self.F[:, :r]
         accepted, corner = self._accept(rows, shares)
         stop = r + len(accepted)
@@ -150,30 +154,34 @@ class _Cholesky:
         new[accepted] = corner
         self.F[:, r:stop], self.L[r:stop, :r], self.L[r:stop, r:stop] = new, F[accepted], corner
         self.pivots.extend(accepted)
-        self.residual = _above_rounding(self.residual - np.einsum("ij,ij->i", new, new), self.diag, stop)
+        self.residual = _above_rounding(xp, self.residual - xp.einsum("ij,ij->i", new, new), self.start.diag, stop)
         return accepted
 
-    def _accept(self, rows: Array, shares: Array) -> tuple[Array, Array]:
+    def _accept(self, rows: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, Array]:
         """Cholesky steps on the candidates' residual block; the accepted rows and their triangular factor."""
         F = self.F[rows, : len(self.pivots)]
-        M = self.backend.block(self.kernel, self.X[rows], self.X[rows]) - F @ F.T  # (b, b)
-        floor = _rank_floor(self.diag[rows], len(self.pivots) + len(rows))
+        M = self.backend.to_numpy(self.backend.block(self.kernel, self.X[rows], self.X[rows]) - F @ F.T)  # (b, b)
+        floor = _rank_floor(self.backend.to_numpy(self.start.diag[rows]), len(self.pivots) + len(rows))
         needed = shares * np.diagonal(M)
-        places, columns = [], []
+        places, columns, dependent = [], [], []
         for j in range(len(rows)):
             if M[j, j] <= floor[j]:
-                self.residual[rows[j]] = 0
+                dependent.append(rows[j])
             elif M[j, j] > needed[j]:
                 places.append(j)
                 columns.append(M[:, j] / np.sqrt(M[j, j]))
                 M -= np.outer(columns[-1], columns[-1])
+        self.residual[dependent] = 0
         corner = np.array(columns).reshape(len(places), len(rows))[:, places].T
-        return rows[places], np.tril(corner)
+        return rows[places], self.backend.asarray(np.tril(corner))
 
     def factor(self, sketch: RowSketch) -> RowFactor:
-        r = len(self.pivots)
+        r, backend, diag = len(self.pivots), self.backend, self.start.diag
         pivots = np.array(self.pivots, dtype=np.intp)
-        return RowFactor(sketch, pivots, self.L[:r, :r], self.F[:, :r], self.diag, self.residual)
+        F, L = self.F[:, :r], self.L[:r, :r]
+        scale = backend.xp.sqrt(diag[pivots])
+        sensitivity = (backend.solve_triangular(L, backend.asarray(np.eye(r)) * scale) ** 2).sum(axis=1)
+        return RowFactor(sketch, pivots, L, F, backend.gram(F) / len(F), diag, self.residual, sensitivity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,59 +193,63 @@ class EntryFactor(Factor):
     diag: Array  # (n,): k(x, x)
     R: Array  # (m, r)
     F: Array  # (n, r)
+    gram: Array  # (r, r)
     sensitivity: Array  # (r,)
 
     @classmethod
-    def of(cls, sketch: EntrySketch, sums: Array, diag: Array) -> EntryFactor:
+    def of(cls, backend: Backend, sketch: EntrySketch, sums: Array, diag: Array) -> EntryFactor:
         """R = D Q Ω^(−1/2) from D (S G Sᵀ) D = Q Ω Qᵀ, with D scaling its diagonal to 1 and ω at rounding level dropped."""
+        zeros, xp, n = backend.zeros, backend.xp, len(sums)
         if not sketch.size:
-            return cls(sketch, sums, diag, np.empty((0, 0)), sums, np.empty(0))
-        W, sizes = np.zeros((sketch.size, sketch.size)), np.zeros(sketch.size)
-        for columns, S in _chunks(sketch, range(sketch.size), 0, len(sums)):
-            W += S @ sums[columns]
-            sizes += (S**2).sum(axis=1)
-        d = np.diagonal(W)
-        scale = np.where(d > 0, 1 / np.sqrt(np.where(d > 0, d, 1)), 0)
-        omega, Q = np.linalg.eigh(scale[:, None] * (W + W.T) / 2 * scale)
+            return cls(sketch, sums, diag, zeros(0, 0), sums, zeros(0, 0), zeros(0))
+        W, sizes = zeros(sketch.size, sketch.size), zeros(sketch.size)
+        for columns, S in _chunks(backend, sketch, range(sketch.size), 0, n):
+            W += backend.gram(S.T, sums[columns])
+            sizes += (S * S).sum(axis=1)
+        d = W.diagonal()
+        scale = xp.where(d > 0, 1 / xp.sqrt(xp.where(d > 0, d, 1.0)), 0.0)
+        omega, Q = xp.linalg.eigh(scale[:, None] * (W + W.T) / 2 * scale)
         keep = omega > len(omega) * _EPS * omega[-1]
-        R = scale[:, None] * Q[:, keep] / np.sqrt(omega[keep])
-        return cls(sketch, sums, diag, R, sums @ R, (np.sqrt(sizes) * np.linalg.norm(sums, axis=0)) @ R**2)
+        R = scale[:, None] * Q[:, keep] / xp.sqrt(omega[keep])
+        F = backend.product(sums, R)
+        sensitivity = (xp.sqrt(sizes) * xp.linalg.vector_norm(sums, axis=0)) @ R**2
+        return cls(sketch, sums, diag, R, F, backend.gram(F) / n, sensitivity)
 
     @property
     def complete(self) -> bool:
-        left = self.diag.mean() - np.einsum("ij,ij->", self.F, self.F) / len(self.F)
-        return bool(left <= 8 * (self.noise + self.sketch.size * _EPS * self.diag.mean()))
+        trace = float(self.diag.mean())
+        return bool(trace - float(self.squares.sum()) <= 8 * (self.noise + self.sketch.size * _EPS * trace))
 
-    def features(self, backend: Backend, kernel: Kernel, X: Array, X_new: Array) -> Array:
+    def features(self, backend: Backend, kernel: Kernel, X: np.ndarray, X_new: np.ndarray) -> Array:
         return _sketched_sums(backend, kernel, X_new, X, self.sketch, range(self.sketch.size)) @ self.R
 
-    def extended(self, backend: Backend, kernel: Kernel, X: Array) -> EntryFactor:
+    def extended(self, backend: Backend, kernel: Kernel, X: np.ndarray) -> EntryFactor:
         """Old rows gain k(X_old, X_new) S_newᵀ, new rows are k(X_new, X) Sᵀ: O(m n n_new)."""
         n_old, rows = len(self.sums), range(self.sketch.size)
         old = self.sums + _sketched_sums(backend, kernel, X[:n_old], X, self.sketch, rows, start=n_old)
         new = _sketched_sums(backend, kernel, X[n_old:], X, self.sketch, rows)
-        return EntryFactor.of(self.sketch, np.concatenate([old, new]), kernel.diag(X))
+        return EntryFactor.of(backend, self.sketch, backend.xp.concat([old, new]), backend.asarray(kernel.diag(X)))
 
-    def grown(self, backend: Backend, kernel: Kernel, X: Array, size: int) -> EntryFactor:
+    def grown(self, backend: Backend, kernel: Kernel, X: np.ndarray, size: int) -> EntryFactor:
         sketch = self.sketch.grown(size)
         new = _sketched_sums(backend, kernel, X, X, sketch, range(self.sketch.size, size))
-        return EntryFactor.of(sketch, np.concatenate([self.sums, new], axis=1), self.diag)
+        return EntryFactor.of(backend, sketch, backend.xp.concat([self.sums, new], axis=1), self.diag)
 
 
 def _sketched_sums(
-    backend: Backend, kernel: Kernel, X_new: Array, X: Array, sketch: EntrySketch, rows: range, *, start: int = 0
+    backend: Backend, kernel: Kernel, X_new: np.ndarray, X: np.ndarray, sketch: EntrySketch, rows: range, *, start: int = 0
 ) -> Array:
     """k(X_new, X) S[rows]ᵀ, over the points of X from ``start`` on: (t, len(rows))."""
-    sums = np.zeros((len(X_new), len(rows)))
-    for columns, S in _chunks(sketch, rows, start, len(X)):
-        sums += backend.matmul(kernel, X_new, X[columns], S.T)
+    sums = backend.zeros(len(X_new), len(rows))
+    for columns, S in _chunks(backend, sketch, rows, start, len(X)):
+        sums += backend.matmul(kernel, X_new, X if len(S.T) == len(X) else X[columns], S.T)
     return sums
 
 
-def _chunks(sketch: EntrySketch, rows: range, start: int, stop: int):  # type: ignore[no-untyped-def]
-    for i in range(start, stop, _CHUNK):
-        columns = range(i, min(i + _CHUNK, stop))
-        yield slice(columns.start, columns.stop), sketch.entries(rows, columns)
+def _chunks(backend: Backend, sketch: EntrySketch, rows: range, start: int, stop: int) -> Iterator[tuple[slice, Array]]:
+    for i in range(start, stop, backend.columns):
+        columns = range(i, min(i + backend.columns, stop))
+        yield slice(columns.start, columns.stop), backend.entries(sketch, rows, columns)
 
 
 def _rank_floor(diag: Array, rank: int) -> Array:
@@ -245,5 +257,5 @@ def _rank_floor(diag: Array, rank: int) -> Array:
     return (rank + 1) * _EPS * diag
 
 
-def _above_rounding(residual: Array, diag: Array, rank: int) -> Array:
-    return np.where(residual > _rank_floor(diag, rank), residual, 0.0)
+def _above_rounding(xp: Any, residual: Array, diag: Array, rank: int) -> Array:
+    return xp.where(residual > _rank_floor(diag, rank), residual, 0.0)

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchridge.backends.base import Backend
+from sketchridge.backends.base import Array, Backend
 from sketchridge.certify import rounding
 from sketchridge.progress import status
 from sketchridge.state import Ridge
 
 __all__ = ["PrecisionError", "Refined", "exact_mean", "refined_variance", "v1"]
 
-Array = np.ndarray
 _BYTES = 2**30  # of the arrays as long as the data while a block of points is refined
 _STEPS = 500  # before the residual is taken afresh
 _WIDTH = 256  # points in a block: wider ones gain little and cost more algebra
 _DEPENDENT = 1e-12  # squared length below which a direction is taken for a combination of the others
+_TINY = np.finfo(float).tiny
 _DROP = 1e-3  # of a residual, as far as steps in lower precision can be trusted
 
 
@@ -30,11 +30,11 @@ class PrecisionError(RuntimeError):
 class Refined:
     """Variances for unit noise with a rigorous bound on |√V1 − √V|, rounding included: each (t,)."""
 
-    variance: Array
-    bound: Array
+    variance: np.ndarray
+    bound: np.ndarray
 
 
-def refined_variance(ridge: Ridge, X_new: Array, *, steps: int) -> Refined:
+def refined_variance(ridge: Ridge, X_new: np.ndarray, *, steps: int) -> Refined:
     """V2 after a number of steps toward V1. One product with K a step and one for the bound: O(n²) a point each."""
 
     def block(system: System, B: Array) -> tuple[Array, Array]:
@@ -46,7 +46,7 @@ def refined_variance(ridge: Ridge, X_new: Array, *, steps: int) -> Refined:
     return _in_blocks(ridge, X_new, block)
 
 
-def v1(ridge: Ridge, X_new: Array, *, tol: float, first: Backend, quick: Backend) -> Refined:
+def v1(ridge: Ridge, X_new: np.ndarray, *, tol: float, first: Backend, quick: Backend) -> Refined:
     """V1 with a relative error of at most ``tol``, by as many steps as each point needs.
 
     A point is done when bound/√V ≤ √(1 + tol) − 1. The first residual is computed by ``first``, steps by ``quick``, bounds by the
@@ -61,7 +61,7 @@ def v1(ridge: Ridge, X_new: Array, *, tol: float, first: Backend, quick: Backend
     def block(system: System, B: Array) -> tuple[Array, Array]:
         Z, R = _solve(system, System(ridge, first), System(ridge, quick), B, system.start(B), unfinished)
         if unfinished(Z, R).any():
-            worst = np.max(_norms(R) / ridge.lam / np.maximum(_norms(Z), np.finfo(float).tiny)) + lost
+            worst = float((_norms(R) / ridge.lam / (_norms(Z) + _TINY)).max()) + lost
             raise PrecisionError(_advice(ridge, (1 + worst) ** 2 - 1, tol))
         return Z, R
 
@@ -75,17 +75,17 @@ def exact_mean(ridge: Ridge, *, tol: float, quick: Backend) -> tuple[Array, Arra
 
     The mean is then off by at most √(V1(x)/σ²)·tol·‖Y‖ at every x.
     """
-    system, scale = System(ridge, ridge.state.backend), _norms(ridge.state.Y)
-    scale = np.where(scale > 0, scale, 1.0)
+    system, scale, xp = System(ridge, ridge.state.backend), _norms(ridge.state.Y), ridge.state.xp
+    scale = xp.where(scale > 0, scale, 1.0)
     Y = ridge.state.Y / scale
     Z, R = _solve(system, system, System(ridge, quick), Y, system.precondition(Y), lambda Z, R: _norms(R) > tol)
     if (_norms(R) > tol).any():
         raise PrecisionError(
             f"The exact mean was not reached: with {ridge.state.backend.dtype} products and λ = {ridge.lam:.3g} the residual "
-            f"stopped at {_norms(R).max():.3g} of ‖y‖ instead of {tol:.3g}. Use dtype='float64', a larger alpha, a larger "
+            f"stopped at {float(_norms(R).max()):.3g} of ‖y‖ instead of {tol:.3g}. Use dtype='float64', a larger alpha, a larger "
             "sketch_size, or solver='sketch'."
         )
-    offset = (Y - system.product(Z)).mean(axis=0) if ridge.fit_intercept else np.zeros(Y.shape[1])
+    offset = (Y - system.product(Z)).mean(axis=0) if ridge.fit_intercept else 0 * scale
     return scale * Z / len(Y), scale * offset
 
 
@@ -116,23 +116,23 @@ class System:
         Z = self.backend.product(H, -ridge.shrink(self.backend.gram(H, R)))
         Z += R
         Z /= ridge.lam
-        return Z - np.outer(ridge.unit_weights, Z.sum(axis=0)) if ridge.fit_intercept else Z
+        return Z - ridge.unit_weights[:, None] * Z.sum(axis=0) if ridge.fit_intercept else Z
 
     def directions(self, R: Array, P: Array, Q: Array) -> tuple[Array, Array]:
         """A basis P' of the preconditioned residuals, with P'ᵀ(K + λI)P' = I and conjugate to P, and Q' = (K + λI)P'.
 
         What depends on other columns, or has a curvature below λ by rounding, is left out.
         """
-        D = self.precondition(R)
+        D, eigh = self.precondition(R), self.backend.xp.linalg.eigh
         D -= self.backend.product(P, self.backend.gram(Q, D))
-        D /= np.maximum(_norms(D), np.finfo(float).tiny)
-        squares, U = np.linalg.eigh(self.backend.gram(D))
+        D /= _norms(D) + _TINY
+        squares, U = eigh(self.backend.gram(D))
         some = squares > _DEPENDENT
-        P = self.backend.product(D, U[:, some] / np.sqrt(squares[some]))
+        P = self.backend.product(D, U[:, some] / squares[some] ** 0.5)
         Q = self.project(self.product(P))
-        curvature, U = np.linalg.eigh(self.backend.gram(P, Q))
+        curvature, U = eigh(self.backend.gram(P, Q))
         some = curvature > self.ridge.lam / 2
-        U = U[:, some] / np.sqrt(curvature[some])
+        U = U[:, some] / curvature[some] ** 0.5
         return self.backend.product(P, U), self.backend.product(Q, U)
 
     def start(self, B: Array) -> Array:
@@ -167,18 +167,18 @@ def _descend(system: System, Z: Array, R: Array, unfinished: Callable[[Array, Ar
 
     A column ends when it is finished, or when its residual (by recursion) has fallen by the factor ``drop``.
     """
-    out, columns, least = Z.copy(), np.arange(Z.shape[1]), drop * _norms(R)
-    P = Q = np.empty((len(Z), 0))
+    out, columns, least = Z * 1, system.backend.xp.arange(Z.shape[1], device=Z.device), drop * _norms(R)
+    P = Q = Z[:, :0]
     with status("Refining") as say:
         for step in range(_STEPS):
             P, Q = system.directions(R, P, Q)
             length = system.backend.gram(P, R)
             Z, R = Z + system.backend.product(P, length), R - system.backend.product(Q, length)
             keep = unfinished(Z, R) & (_norms(R) > least)
-            say(f"Refining: step {step + 1}, {keep.sum()} of {out.shape[1]} points unfinished")
+            say(f"Refining: step {step + 1}, {int(keep.sum())} of {out.shape[1]} points unfinished")
             out[:, columns] = Z
             Z, R, least, columns = Z[:, keep], R[:, keep], least[keep], columns[keep]
-            if not keep.any() or not P.size:
+            if not keep.any() or not P.shape[1]:
                 break
     return out
 
@@ -197,7 +197,7 @@ def _walk(system: System, Z: Array, R: Array, steps: int) -> Array:
     return Z
 
 
-def _in_blocks(ridge: Ridge, X_new: Array, block: Callable[[System, Array], tuple[Array, Array]]) -> Refined:
+def _in_blocks(ridge: Ridge, X_new: np.ndarray, block: Callable[[System, Array], tuple[Array, Array]]) -> Refined:
     """Weights and residuals by ``block``, turned into variances and bounds, for as many points at a time as memory allows."""
     state, n = ridge.state, len(ridge.state.X)
     system, lost = System(ridge, state.backend), rounding(ridge, state.backend) / ridge.lam
@@ -207,27 +207,29 @@ def _in_blocks(ridge: Ridge, X_new: Array, block: Callable[[System, Array], tupl
         for start in range(0, len(X_new), size):
             rows = slice(start, min(start + size, len(X_new)))
             B = state.backend.block(state.kernel, state.X, X_new[rows])  # (n, t)
-            scale = np.ones(B.shape[1])
+            scale = 1.0
             if not ridge.fit_intercept:
-                scale = np.where(B.any(axis=0), np.abs(B).max(axis=0), 1.0)  # far from the data squares would underflow
+                largest = state.xp.max(state.xp.abs(B), axis=0)
+                scale = state.xp.where(largest > 0, largest, 1.0)  # far from the data squares would underflow
             Z, R = block(system, B / scale)
-            std[rows] = scale * _norms(Z) / n
-            bound[rows] = scale * _norms(R) / (n * ridge.lam) + lost * std[rows]
+            std[rows] = state.backend.to_numpy(scale * _norms(Z) / n)
+            bound[rows] = state.backend.to_numpy(scale * _norms(R) / (n * ridge.lam)) + lost * std[rows]
     variance = std**2
     return Refined(variance, bound + np.abs(std - np.sqrt(variance)))
 
 
 def _dots(A: Array, B: Array) -> Array:
-    return np.einsum("ij,ij->j", A, B)
+    return (A * B).sum(axis=0)
 
 
 def _norms(A: Array) -> Array:
-    return np.sqrt(_dots(A, A))
+    return _dots(A, A) ** 0.5
 
 
 def _ratio(a: Array, b: Array) -> Array:
     """a/b, and 0 where b is not positive: a column that is solved, or beyond its precision, stays where it is."""
-    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
+    positive = b > 0
+    return positive * a / (b + ~positive * (1 - b))
 
 
 def _advice(ridge: Ridge, reached: float, tol: float) -> str:

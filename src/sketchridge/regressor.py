@@ -69,13 +69,14 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         """Mean squared leave-one-out error, exact for the fitted alpha (and sketch); computed when asked for."""
         check_is_fitted(self)
         residuals, leverages = self._ridge.residuals(), self._ridge.leverages()
-        return float(np.mean((residuals / np.maximum(1 - leverages, np.finfo(float).eps)[:, None]) ** 2))
+        left = self._ridge.backend.xp.clip(1 - leverages, min=np.finfo(float).eps)
+        return float(((residuals / left[:, None]) ** 2).mean())
 
     @property
     def eigenvalues_(self) -> Array:
         """Eigenvalues of K, or of K̂ for a sketch, in descending order."""
         check_is_fitted(self)
-        return self._path_state.E
+        return self._path_state.backend.to_numpy(self._path_state.E)
 
     @property
     def s_lambda_(self) -> int:
@@ -191,7 +192,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         self.alpha_ = len(Y) * self.lambda_
         self.bandwidth_ = getattr(kernel, "bandwidth", None)
         if isinstance(self.noise_variance, str):
-            variance = tuning.noise_variance(ridge.residuals(), ridge.df)
+            variance = ridge.backend.to_numpy(tuning.noise_variance(ridge.residuals(), ridge.df))
         else:
             variance = np.broadcast_to(np.asarray(self.noise_variance, dtype=float), (Y.shape[1],)).copy()
         self.noise_variance_ = float(variance[0]) if self._single_target else variance

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 __all__ = [
+    "CELL_COLUMNS",
+    "CELL_ROWS",
     "SKETCHES",
     "ArraySketch",
     "EntrySketch",
@@ -25,7 +27,7 @@ __all__ = [
 ]
 
 Array = np.ndarray
-_CELL_ROWS, _CELL_COLUMNS = 64, 1024
+CELL_ROWS, CELL_COLUMNS = 64, 1024
 _LINE = -1  # the cell column that holds what depends on the row alone, and likewise for rows
 AnySketch = TypeVar("AnySketch", bound="Sketch")
 
@@ -65,13 +67,13 @@ class _CellSketch(EntrySketch):
 
     def entries(self, rows: range, columns: range) -> Array:
         out = np.empty((len(rows), len(columns)))
-        for bi in range(rows.start // _CELL_ROWS, -(-rows.stop // _CELL_ROWS)):
-            i0, i1 = max(rows.start, bi * _CELL_ROWS), min(rows.stop, (bi + 1) * _CELL_ROWS)
-            for bj in range(columns.start // _CELL_COLUMNS, -(-columns.stop // _CELL_COLUMNS)):
-                j0, j1 = max(columns.start, bj * _CELL_COLUMNS), min(columns.stop, (bj + 1) * _CELL_COLUMNS)
-                cell = self.draw(_generator(self.seed, bi, bj), (_CELL_ROWS, _CELL_COLUMNS))
+        for bi in range(rows.start // CELL_ROWS, -(-rows.stop // CELL_ROWS)):
+            i0, i1 = max(rows.start, bi * CELL_ROWS), min(rows.stop, (bi + 1) * CELL_ROWS)
+            for bj in range(columns.start // CELL_COLUMNS, -(-columns.stop // CELL_COLUMNS)):
+                j0, j1 = max(columns.start, bj * CELL_COLUMNS), min(columns.stop, (bj + 1) * CELL_COLUMNS)
+                cell = self.draw(_generator(self.seed, bi, bj), (CELL_ROWS, CELL_COLUMNS))
                 out[i0 - rows.start : i1 - rows.start, j0 - columns.start : j1 - columns.start] = cell[
-                    i0 - bi * _CELL_ROWS : i1 - bi * _CELL_ROWS, j0 - bj * _CELL_COLUMNS : j1 - bj * _CELL_COLUMNS
+                    i0 - bi * CELL_ROWS : i1 - bi * CELL_ROWS, j0 - bj * CELL_COLUMNS : j1 - bj * CELL_COLUMNS
                 ]
         return out
 
@@ -183,11 +185,11 @@ class RowSketch(Sketch, ABC):
         return replace(self, indices=np.concatenate([self.indices, indices]))  # type: ignore[attr-defined,type-var]
 
     @abstractmethod
-    def propose(self, count: int, residual: Array) -> tuple[Array, Array]:
+    def propose(self, count: int, residual: Any, xp: Any = np) -> tuple[Any, Array]:
         """Candidate rows and, for each, the share of its residual it must have kept to be accepted.
 
-        ``residual`` (n,) is diag(G − Ĝ), zero for the points that are chosen or numerically dependent. Candidates are taken
-        in turn; one whose residual shrank below its share because of those taken before it is passed over.
+        ``residual`` (n,), an array of the module xp, is diag(G − Ĝ), zero for the points that are chosen or numerically dependent.
+        Candidates are taken in turn; one whose residual shrank below its share because of those taken before it is passed over.
         """
 
     def _rng(self) -> np.random.Generator:
@@ -198,10 +200,10 @@ class RowSketch(Sketch, ABC):
 class LandmarkSketch(RowSketch):
     """Points chosen uniformly, without replacement."""
 
-    def propose(self, count: int, residual: Array) -> tuple[Array, Array]:
-        open_rows = np.flatnonzero(residual)
-        rows = self._rng().choice(open_rows, size=min(count, len(open_rows)), replace=False)
-        return rows, np.zeros(len(rows))
+    def propose(self, count: int, residual: Any, xp: Any = np) -> tuple[Any, Array]:
+        open_rows = xp.nonzero(residual)[0]
+        places = self._rng().choice(len(open_rows), size=min(count, len(open_rows)), replace=False)
+        return open_rows[places], np.zeros(len(places))
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,12 +214,12 @@ class RPCholeskySketch(RowSketch):
     distribution of choosing them one by one (Epperly, Tropp and Webber, 2024).
     """
 
-    def propose(self, count: int, residual: Array) -> tuple[Array, Array]:
+    def propose(self, count: int, residual: Any, xp: Any = np) -> tuple[Any, Array]:
         rng = self._rng()
-        cumulative = np.cumsum(residual)
-        rows = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
-        rows = np.minimum(rows, np.flatnonzero(residual)[-1])
-        return rows, rng.random(count)
+        cumulative = xp.cumulative_sum(residual)
+        draws = xp.asarray(rng.random(count), device=residual.device) * cumulative[-1]
+        rows = xp.searchsorted(cumulative, draws, side="right")
+        return xp.minimum(rows, xp.nonzero(residual)[0][-1]), rng.random(count)
 
 
 SKETCHES: dict[str, type[Sketch]] = {
@@ -267,6 +269,6 @@ def _row_generator(seed: int, i: int) -> np.random.Generator:
 
 
 def _column_signs(seed: int, columns: range) -> Array:
-    first, last = columns.start // _CELL_COLUMNS, -(-columns.stop // _CELL_COLUMNS)
-    signs = [2.0 * _generator(seed, _LINE, bj).integers(0, 2, _CELL_COLUMNS) - 1.0 for bj in range(first, last)]
-    return np.concatenate([*signs, np.empty(0)])[columns.start - first * _CELL_COLUMNS :][: len(columns)]
+    first, last = columns.start // CELL_COLUMNS, -(-columns.stop // CELL_COLUMNS)
+    signs = [2.0 * _generator(seed, _LINE, bj).integers(0, 2, CELL_COLUMNS) - 1.0 for bj in range(first, last)]
+    return np.concatenate([*signs, np.empty(0)])[columns.start - first * CELL_COLUMNS :][: len(columns)]

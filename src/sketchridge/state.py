@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
-from sketchridge.backends.base import Backend
+from sketchridge.backends.base import Array, Backend
 from sketchridge.factor import Factor, factorize, spectrum
 from sketchridge.kernels import Kernel
 from sketchridge.sketches import Sketch
 
 __all__ = ["Ridge", "State", "build", "degrees_of_freedom", "row_blocks"]
 
-Array = np.ndarray
 _BLOCK_BYTES = 2**26  # of the largest temporary array while points are predicted
-_FAR = 1e-24  # of the usual ‖k_x‖²: below it squares in single precision would underflow
+_DIAGONAL = 1e-6  # rounding in HᵀH, relative to λ, below which it is taken for diag(E)
 
 
-def build(backend: Backend, kernel: Kernel, X: Array, Y: Array, sketch: Sketch) -> State:
+def build(backend: Backend, kernel: Kernel, X: np.ndarray, Y: np.ndarray, sketch: Sketch) -> State:
     """The state of the points X (n, d) with targets Y (n, q) under a sketch as it stands. O(nm² + cost of G Sᵀ)."""
-    return State.of(backend, kernel, X, Y, factorize(backend, kernel, X, sketch))
+    return State.of(backend, kernel, X, backend.asarray(Y), factorize(backend, kernel, X, sketch))
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,15 +31,19 @@ class State:
 
     backend: Backend
     kernel: Kernel
-    X: Array  # (n, d)
+    X: np.ndarray  # (n, d)
     Y: Array  # (n, q)
     factor: Factor
     E: Array  # (r,)
     V: Array  # (m, r)
 
     @classmethod
-    def of(cls, backend: Backend, kernel: Kernel, X: Array, Y: Array, factor: Factor) -> State:
-        return cls(backend, kernel, X, Y, factor, *spectrum(backend, factor.F))
+    def of(cls, backend: Backend, kernel: Kernel, X: np.ndarray, Y: Array, factor: Factor) -> State:
+        return cls(backend, kernel, X, Y, factor, *spectrum(backend, factor.gram))
+
+    @property
+    def xp(self) -> Any:
+        return self.backend.xp
 
     @cached_property
     def H(self) -> Array:
@@ -59,17 +62,17 @@ class State:
     @cached_property
     def P(self) -> Array:
         """E^(−1/2) Hᵀ[Y 1], the targets and the constant in the orthonormal basis H E^(−1/2): (r, q + 1)."""
-        return self.H.T @ self._targets / np.sqrt(self.E)[:, None]
+        return self.backend.gram(self.H, self._targets) / self.xp.sqrt(self.E)[:, None]
 
     @cached_property
     def rest(self) -> Array:
         """The Gram matrix of what that basis leaves of [Y 1], from what it leaves: (q + 1, q + 1)."""
-        left = self._targets - self.H @ (self.P / np.sqrt(self.E)[:, None])
+        left = self._targets - self.backend.product(self.H, self.P / self.xp.sqrt(self.E)[:, None])
         return left.T @ left
 
     @property
     def _targets(self) -> Array:
-        return np.column_stack([self.Y, np.ones(len(self.Y))])
+        return self.xp.concat([self.Y, self.xp.ones_like(self.Y[:, :1])], axis=1)
 
     @cached_property
     def trace(self) -> float:
@@ -83,7 +86,7 @@ class State:
     @property
     def tau(self) -> float:
         """τ = tr K − tr K̂, not below 0."""
-        return max(self.trace - float(np.einsum("ij,ij->", self.factor.F, self.factor.F)) / len(self.X), 0.0)
+        return max(self.trace - float(self.factor.squares.sum()), 0.0)
 
     @cached_property
     def spread(self) -> float:
@@ -96,9 +99,9 @@ class State:
         """E₁, or 1 where the kernel vanishes on the data."""
         return float(self.E[0]) if len(self.E) else 1.0
 
-    def extended(self, X: Array, Y: Array) -> State:
+    def extended(self, X: np.ndarray, Y: np.ndarray) -> State:
         """The state with rows appended; the kernel and the sketch's entries stay as they were."""
-        X, Y = np.concatenate([self.X, X]), np.concatenate([self.Y, Y])
+        X, Y = np.concatenate([self.X, X]), self.xp.concat([self.Y, self.backend.asarray(Y)])
         return State.of(self.backend, self.kernel, X, Y, self.factor.extended(self.backend, self.kernel, X))
 
     def grown(self, size: int) -> State:
@@ -106,7 +109,7 @@ class State:
         factor = self.factor.grown(self.backend, self.kernel, self.X, size)
         return State.of(self.backend, self.kernel, self.X, self.Y, factor)
 
-    def features(self, X_new: Array) -> Array:
+    def features(self, X_new: np.ndarray) -> Array:
         """φ(x)/√n = Vᵀψ(x), the features of the sketched model in its eigenbasis: (t, r)."""
         return self.factor.features(self.backend, self.kernel, self.X, X_new) @ self.V
 
@@ -129,24 +132,28 @@ class Ridge:
         return 1 / (self.state.E + self.lam)
 
     @cached_property
-    def _cholesky(self) -> tuple[Array, bool]:
-        return cho_factor(self.state.M + self.lam * np.eye(len(self.state.E)), lower=True)
+    def _definite(self) -> Any:
+        state = self.state
+        return state.backend.factor_definite(state.M + state.backend.asarray(self.lam * np.eye(len(state.E))))
 
     def shrink(self, B: Array) -> Array:
-        """(HᵀH + λI)⁻¹B, which is diag(D) B but for rounding in H: (r, …)."""
-        return cho_solve(self._cholesky, B) if len(B) else B
+        """(HᵀH + λI)⁻¹B: (r, q). It is diag(D) B but for rounding in H, of about 8√r·ε·E₁."""
+        state = self.state
+        if 8 * np.sqrt(len(B)) * np.finfo(float).eps * state.largest <= _DIAGONAL * self.lam:
+            return self.D[:, None] * B
+        return state.backend.solve_definite(self._definite, B)
 
     @cached_property
     def df(self) -> float:
         """Trace of the smoother."""
-        return degrees_of_freedom(self.state, np.array([self.lam]), self.fit_intercept)[0]
+        return float(degrees_of_freedom(self.state, np.array([self.lam]), self.fit_intercept)[0])
 
     @cached_property
     def offset(self) -> Array:
         """The intercept uᵀY, or zeros: (q,)."""
         q = self.state.Y.shape[1]
         if not self.fit_intercept:
-            return np.zeros(q)
+            return self.state.backend.zeros(q)
         P, rest = self.state.P, self.state.rest
         return ((self.lam * self.D * P[:, -1]) @ P[:, :q] + rest[-1, :q]) / self.constant_gap
 
@@ -154,17 +161,18 @@ class Ridge:
     def coefficients(self) -> Array:
         """c = D Hᵀ(Y − offset): (r, q)."""
         P = self.state.P
-        return self.shrink(np.sqrt(self.state.E)[:, None] * (P[:, :-1] - P[:, -1:] * self.offset))
+        return self.shrink(self.state.xp.sqrt(self.state.E)[:, None] * (P[:, :-1] - P[:, -1:] * self.offset))
 
     @cached_property
     def constant_gap(self) -> float:
         """1ᵀ(I − Ĥ)1, as a sum of terms that are not negative."""
-        return self.state.rest[-1, -1] + float(self.lam * self.D @ self.state.P[:, -1] ** 2)
+        return float(self.state.rest[-1, -1] + self.lam * (self.D @ self.state.P[:, -1] ** 2))
 
     @cached_property
     def rest_of_ones(self) -> Array:
         """(I − Ĥ)1: (n,)."""
-        return 1 - self.state.H @ self.shrink(np.sqrt(self.state.E) * self.state.P[:, -1])
+        state = self.state
+        return 1 - state.backend.product(state.H, self.shrink((state.xp.sqrt(state.E) * state.P[:, -1])[:, None]))[:, 0]
 
     @cached_property
     def unit_weights(self) -> Array:
@@ -173,35 +181,35 @@ class Ridge:
 
     def residuals(self) -> Array:
         """Y − fitted values at the training points: (n, q)."""
-        return self.state.Y - self.offset - self.state.H @ self.coefficients
+        return self.state.Y - self.offset - self.state.backend.product(self.state.H, self.coefficients)
 
     def leverages(self) -> Array:
         """The smoother's diagonal, Σ_j H_ij² D_j: (n,)."""
-        h = np.einsum("ij,ij,j->i", self.state.H, self.state.H, self.D)
+        h = self.state.backend.leverages(self.state.H, self.D[:, None])[:, 0]
         return h + self.constant_gap * self.unit_weights**2 if self.fit_intercept else h
 
-    def mean(self, X_new: Array) -> Array:
+    def mean(self, X_new: np.ndarray) -> np.ndarray:
         """f̂(x) = φ(x)ᵀ D Hᵀy/n: (t, q)."""
         scale = np.sqrt(len(self.state.X))
         return self._in_blocks(lambda X: self.offset + self.state.features(X) @ (self.coefficients / scale), X_new)
 
-    def v2(self, X_new: Array) -> Array:
+    def v2(self, X_new: np.ndarray) -> np.ndarray:
         """V2(x)/σ² = ‖k_x − H D Hᵀk_x‖²/(nλ)², the squared norm of a residual: (t,). O(nm) a point."""
         v2 = self._in_blocks(lambda X: self._v2(self.backend, X), X_new)
-        far = v2 * self.lam**2 < _FAR / len(self.state.X) * self.state.trace**2
+        far = v2 * self.lam**2 < self.backend.far / len(self.state.X) * self.state.trace**2
         if self.backend is not self.state.backend and far.any():
             v2[far] = self._in_blocks(lambda X: self._v2(self.state.backend, X), X_new[far])
         return v2
 
-    def _v2(self, backend: Backend, X_new: Array) -> Array:
+    def _v2(self, backend: Backend, X_new: np.ndarray) -> Array:
         state, n, H = self.state, len(self.state.X), self.state.H
         C = self.shrink(backend.matmul(state.kernel, X_new, state.X, H).T).T  # (t, r)
         if self.fit_intercept:
             total = backend.matmul(state.kernel, X_new, state.X, self.rest_of_ones[:, None])  # nλ 1ᵀw, as λ1ᵀ(K̂+λI)⁻¹k_x
-            H, C = np.column_stack([H, self.unit_weights]), np.column_stack([C, total - n * self.lam])
+            H, C = backend.beside(H, self.unit_weights), backend.beside(C, total[:, 0] - n * self.lam)
         return backend.residual_sqnorm(state.kernel, X_new, state.X, H, C) / (n * self.lam) ** 2
 
-    def v3(self, X_new: Array) -> Array:
+    def v3(self, X_new: np.ndarray) -> np.ndarray:
         """V3(x)/σ² = Σ_j E_j φ_j² D_j²/n², the variance of the sketched mean: (t,)."""
         return self._in_blocks(lambda X: self._v3(self.state.features(X)), X_new)
 
@@ -210,51 +218,55 @@ class Ridge:
         if not self.fit_intercept:
             return a**2 @ (state.E * self.D**2) / n
         o, missing = self._constant(a)
-        inside = self.D * a / np.sqrt(n) + np.outer(missing, self.lam * self.D * np.sqrt(n) * o / state.E) / self.constant_gap
+        along = self.lam * self.D * np.sqrt(n) * o / (state.E * self.constant_gap)
+        inside = self.D * a / np.sqrt(n) + missing[:, None] * along
         return inside**2 @ state.E + missing**2 * state.rest[-1, -1] / self.constant_gap**2
 
-    def gp(self, X_new: Array) -> Array:
+    def gp(self, X_new: np.ndarray) -> np.ndarray:
         """c + λ Σ_j φ_j² D_j/n with c = k(x,x) − φᵀφ/n, the posterior variance of the sketched model: (t,)."""
         return self._in_blocks(self._gp, X_new)
 
-    def _gp(self, X_new: Array) -> Array:
+    def _gp(self, X_new: np.ndarray) -> Array:
         a = self.state.features(X_new)
         gp = self._unexplained(X_new, a) + self.lam * (a**2 @ self.D)
         if self.fit_intercept:
-            gp += self._constant(a)[1] ** 2 * len(self.state.X) * self.lam / self.constant_gap
+            gp += self._constant(a)[1] ** 2 * (len(self.state.X) * self.lam / self.constant_gap)
         return gp
 
-    def bias2(self, X_new: Array) -> Array:
+    def bias2(self, X_new: np.ndarray) -> np.ndarray:
         """c + λ² Σ_j φ_j² D_j²/n, the worst squared bias over the unit ball of the sketched model: (t,)."""
         return self._in_blocks(self._bias2, X_new)
 
-    def _bias2(self, X_new: Array) -> Array:
+    def _bias2(self, X_new: np.ndarray) -> Array:
         a = self.state.features(X_new)
         c = self._unexplained(X_new, a)
         if self.fit_intercept:
             o, missing = self._constant(a)
-            a = a - np.outer(missing, len(self.state.X) * o) / self.constant_gap
+            a = a - missing[:, None] * (len(self.state.X) / self.constant_gap * o)
         return c + self.lam**2 * (a**2 @ self.D**2)
 
-    def _unexplained(self, X_new: Array, a: Array) -> Array:
-        return np.maximum(self.state.kernel.diag(X_new) - np.einsum("ij,ij->i", a, a), 0)
+    def _unexplained(self, X_new: np.ndarray, a: Array) -> Array:
+        xp = self.state.xp
+        return xp.clip(self.state.backend.asarray(self.state.kernel.diag(X_new)) - xp.einsum("ij,ij->i", a, a), min=0)
 
     def _constant(self, a: Array) -> tuple[Array, Array]:
         """o = Hᵀ1/√n (r,) and 1 − 1ᵀw for the weights w of the sketched mean (t,)."""
-        o = np.sqrt(self.state.E / len(self.state.X)) * self.state.P[:, -1]
+        o = self.state.xp.sqrt(self.state.E / len(self.state.X)) * self.state.P[:, -1]
         return o, 1 - a @ (self.D * o)
 
-    def _in_blocks(self, function: Callable[[Array], Array], X_new: Array) -> Array:
+    def _in_blocks(self, function: Callable[[np.ndarray], Array], X_new: np.ndarray) -> np.ndarray:
+        to_numpy = self.state.backend.to_numpy
         with self.state.backend.alone():
-            return np.concatenate([function(X_new[rows]) for rows in row_blocks(len(X_new), len(self.state.V) + 1)])
+            return np.concatenate([to_numpy(function(X_new[rows])) for rows in row_blocks(len(X_new), len(self.state.V) + 1)])
 
 
-def degrees_of_freedom(state: State, lams: Array, fit_intercept: bool) -> Array:
+def degrees_of_freedom(state: State, lams: np.ndarray, fit_intercept: bool) -> np.ndarray:
     """Σ_j E_j/(E_j + λ) for each λ, plus 1ᵀ(I − Ĥ)²1/(1ᵀ(I − Ĥ)1) with an intercept."""
-    shrink = lams[:, None] / (state.E + lams[:, None])  # (l, r)
-    df = len(state.E) - shrink.sum(axis=1)
+    E = state.backend.to_numpy(state.E)
+    shrink = lams[:, None] / (E + lams[:, None])  # (l, r)
+    df = len(E) - shrink.sum(axis=1)
     if fit_intercept:
-        rest, o2 = state.rest[-1, -1], state.P[:, -1] ** 2
+        rest, o2 = float(state.rest[-1, -1]), state.backend.to_numpy(state.P[:, -1] ** 2)
         df += (rest + shrink**2 @ o2) / (rest + shrink @ o2)
     return df
 

@@ -66,8 +66,8 @@ def lambda_path(state: State, fit_intercept: bool) -> LambdaPath:
 def gcv_scores(state: State, lams: Array, fit_intercept: bool) -> Array:
     """n·RSS/(n − df)², summed over targets, from E and P alone: O(m) a λ."""
     n, q = state.Y.shape
-    shrink = (lams[:, None] / (state.E + lams[:, None]))[:, :, None]  # (l, r, 1)
-    P, rest = state.P, state.rest
+    E, P, rest = (state.backend.to_numpy(a) for a in (state.E, state.P, state.rest))
+    shrink = (lams[:, None] / (E + lams[:, None]))[:, :, None]  # (l, r, 1)
     rss = (shrink**2 * P[:, :q] ** 2).sum(axis=1) + np.diagonal(rest)[:q]  # (l, q): ‖(I − Ĥ)y‖²
     if fit_intercept:
         o = P[:, -1:]
@@ -82,20 +82,22 @@ def gcv_scores(state: State, lams: Array, fit_intercept: bool) -> Array:
 def loo_errors(state: State, lams: Array, fit_intercept: bool) -> Array:
     """Mean squared leave-one-out error, exact for a fixed alpha = nλ and sketch. O(nm) a λ."""
     n, q = state.Y.shape
-    ridges = [Ridge(state, lam, fit_intercept, state.backend) for lam in lams]
-    D = np.stack([ridge.D for ridge in ridges], axis=1)  # (r, l)
+    backend, xp, root = state.backend, state.xp, state.xp.sqrt(state.E)[:, None]
+    ridges = [Ridge(state, lam, fit_intercept, backend) for lam in lams]
+    D = xp.stack([ridge.D for ridge in ridges], axis=1)  # (r, l)
+    offsets = xp.stack([ridge.offset for ridge in ridges], axis=1)  # (q, l)
+    gaps = backend.asarray([ridge.constant_gap for ridge in ridges]) if fit_intercept else None
     total = np.zeros(len(lams))
     for rows in row_blocks(n, len(state.E) + 2 * len(lams)):
         H = state.H[rows]
-        h = H**2 @ D  # (rows, l)
+        h = backend.leverages(H, D)  # (rows, l)
         if fit_intercept:
-            gaps = np.array([ridge.constant_gap for ridge in ridges])
-            h += (1 - H @ (D * (np.sqrt(state.E) * state.P[:, -1])[:, None])) ** 2 / gaps
+            h += (1 - backend.product(H, D * root * state.P[:, -1:])) ** 2 / gaps
+        left = xp.clip(1 - h, min=np.finfo(float).eps)
         for j in range(q):
-            offsets = np.array([ridge.offset[j] for ridge in ridges])
-            centred = state.P[:, j : j + 1] - np.outer(state.P[:, -1], offsets)
-            residual = state.Y[rows, j : j + 1] - offsets - H @ (D * np.sqrt(state.E)[:, None] * centred)
-            total += ((residual / np.maximum(1 - h, np.finfo(float).eps)) ** 2).sum(axis=0)
+            centred = state.P[:, j : j + 1] - state.P[:, -1:] * offsets[j]
+            residual = state.Y[rows, j : j + 1] - offsets[j] - backend.product(H, D * root * centred)
+            total += backend.to_numpy(((residual / left) ** 2).sum(axis=0))
     return total / (n * q)
 
 

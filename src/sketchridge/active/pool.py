@@ -155,12 +155,12 @@ class PoolVariance:
     def _add_rows(self, state: State, rows: Array, n_old: int, r: int) -> None:
         """Sums over the points from ``n_old`` on, for the columns there are."""
         X, backend = state.X[n_old:], state.backend
-        right = np.column_stack([state.factor.F[n_old:, :r], np.ones(len(X))])
-        none = np.empty((len(X), 0))
+        right = backend.xp.concat([state.factor.F[n_old:, :r], backend.zeros(len(X), 1) + 1], axis=1)
+        none = backend.zeros(len(X), 0)
         for part in chunks(rows, _SUMS, _TASK):
             points = self.pool[part]
-            left = backend.matmul(state.kernel, points, X, right)
-            sqnorm = backend.residual_sqnorm(state.kernel, points, X, none, np.empty((len(points), 0)))
+            left = backend.to_numpy(backend.matmul(state.kernel, points, X, right))
+            sqnorm = backend.to_numpy(backend.residual_sqnorm(state.kernel, points, X, none, backend.zeros(len(points), 0)))
             self._sums[part] += np.column_stack([sqnorm, left[:, r]])
             start = 0
             for piece in self._products:
@@ -173,33 +173,33 @@ class PoolVariance:
         held = sum(8 * piece.array.size for piece in [self._sums, *self._products] if piece.array is not None)
         piece = _Columns.make((len(self.pool), F.shape[1]), self.memory - held)
         for part in chunks(rows, _SUMS, _TASK):
-            piece[part] = state.backend.matmul(state.kernel, self.pool[part], state.X, F)
+            piece[part] = state.backend.to_numpy(state.backend.matmul(state.kernel, self.pool[part], state.X, F))
         self._products.append(piece)
 
     def _scores(self, ridge: Ridge, rows: Array) -> Array:
         """From b = Hᵀk_x: (max(‖k_x‖² − Σ b²/E, 0) + Σ b²/E·(λ/(E+λ))²)/(nλ)²."""
-        state, lam, n = ridge.state, ridge.lam, len(ridge.state.X)
-        shrink, root = lam * ridge.D, np.sqrt(state.E)
-        basis, sums = state.V / (np.sqrt(n) * root), np.column_stack([np.ones(len(root)), shrink**2])
+        state, lam, n, backend, xp = ridge.state, ridge.lam, len(ridge.state.X), ridge.state.backend, ridge.state.xp
+        root, kept = xp.sqrt(state.E), (lam * ridge.D) ** 2
+        basis, sums = state.V / (np.sqrt(n) * root), xp.stack([xp.ones_like(kept), kept], axis=1)
         scores = np.zeros(len(self.pool))
         for part in chunks(rows, _SUMS, "Scoring the pool"):
-            sqnorm, total = self._sums[part].T
+            sqnorm, total = backend.asarray(self._sums[part]).T
             left = np.concatenate([piece[part] for piece in self._products] or [np.empty((len(part), 0))], axis=1)
-            a = state.backend.product(left, basis)  # (t, r): b/√E
-            explained, kept = (a**2 @ sums).T
-            v2 = (np.maximum(sqnorm - explained, 0) + kept) / (n * lam) ** 2
+            a = backend.product(backend.asarray(left), basis)  # (t, r): b/√E
+            explained, remaining = (a**2 @ sums).T
+            v2 = (xp.clip(sqnorm - explained, min=0) + remaining) / (n * lam) ** 2
             if ridge.fit_intercept:
                 v2 = self._with_intercept(ridge, v2, a * root, total)
-            scores[part] = v2
+            scores[part] = backend.to_numpy(v2)
         return scores
 
-    def _with_intercept(self, ridge: Ridge, v2: Array, b: Array, total: Array) -> Array:
+    def _with_intercept(self, ridge: Ridge, v2: Any, b: Any, total: Any) -> Any:
         """‖w + (1 − 1ᵀw)u‖² from ‖w‖², with 1ᵀw = 1ᵀ(K̂+λI)⁻¹k_x/n and uᵀw = λ 1ᵀ(K̂+λI)⁻²k_x/(n·1ᵀ(I−Ĥ)1)."""
-        lam, n, E, u = ridge.lam, len(ridge.state.X), ridge.state.E, ridge.unit_weights
-        o = np.sqrt(E) * ridge.state.P[:, -1]  # Hᵀ1
+        lam, n, E, u, xp = ridge.lam, len(ridge.state.X), ridge.state.E, ridge.unit_weights, ridge.state.xp
+        o = xp.sqrt(E) * ridge.state.P[:, -1]  # Hᵀ1
         missing = 1 - (total - b @ (ridge.D * o)) / (n * lam)
         u_w = (total - b @ (o / E * (1 - (lam * ridge.D) ** 2))) / (n * lam * ridge.constant_gap)
-        return np.maximum(v2 + 2 * missing * u_w + missing**2 * (u @ u), 0)
+        return xp.clip(v2 + 2 * missing * u_w + missing**2 * (u @ u), min=0)
 
 
 def _extends(new: State, old: State) -> bool:

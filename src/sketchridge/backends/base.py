@@ -4,43 +4,85 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from sketchridge.kernels import Kernel
+from sketchridge.sketches import EntrySketch
 
-__all__ = ["Backend"]
+__all__ = ["Array", "Backend"]
 
-Array = np.ndarray
+Array = Any  # an array of the backend's own: of NumPy, or a tensor on a device
 
 
 class Backend(ABC):
     """Products with k(X, Z), which is never held in memory.
 
-    ``dtype`` is the precision of the kernel values and of the products; sums over tiles and results are float64.
+    ``dtype`` is the precision of the kernel values and of the products, ``precision`` its name and ``eps`` the relative error it
+    leaves; sums over tiles and results are float64. Where ‖k_x‖² is below ``far`` times its usual size, kernel values leave the
+    range of that precision. Points are NumPy arrays; whatever else is as long as the data, or m×m, is an array of ``xp``, the
+    backend's array module, and stays where the backend computes.
     """
 
     name: str
+    precision: str
     dtype: np.dtype
+    eps: float
+    far: float
+    xp: Any = np
+    columns = 4096  # of a sketch held at a time
+
+    def asarray(self, A: Any) -> Array:
+        """A in float64, where the backend computes."""
+        return np.asarray(A, dtype=float)
+
+    def to_numpy(self, A: Array) -> np.ndarray:
+        """The array as NumPy's, on the host."""
+        return A
+
+    def zeros(self, *shape: int) -> Array:
+        """Zeros in float64, or MemoryError with the bytes needed and free."""
+        return np.zeros(shape)
+
+    def entries(self, sketch: EntrySketch, rows: range, columns: range) -> Array:
+        """S[rows, columns]."""
+        return self.asarray(sketch.entries(rows, columns))
+
+    def beside(self, H: Array, column: Array) -> Array:
+        """H (n, r) with one more column (n,)."""
+        return self.xp.concat([H, column[:, None]], axis=1)
+
+    def solve_triangular(self, L: Array, B: Array) -> Array:
+        """L⁻¹B for a lower triangular L."""
+        return solve_triangular(L, B, lower=True, check_finite=False)
+
+    def factor_definite(self, A: Array) -> Any:
+        """A factorisation of a positive definite matrix, for ``solve_definite``."""
+        return cho_factor(A, lower=True)
+
+    def solve_definite(self, factor: Any, B: Array) -> Array:
+        return cho_solve(factor, B)
 
     def alone(self) -> AbstractContextManager[object]:
         """A context for a series of calls, in which no other threads of this process compete with the backend's."""
         return nullcontext()
 
     @abstractmethod
-    def matmul(self, kernel: Kernel, X: Array, Z: Array, V: Array) -> Array:
+    def matmul(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, V: Array) -> Array:
         """k(X, Z) @ V, with X (t, d), Z (n, d), V (n, q): (t, q). O(tnq) time, O(tq) memory."""
 
     @abstractmethod
-    def residual_sqnorm(self, kernel: Kernel, X: Array, Z: Array, H: Array, C: Array) -> Array:
+    def residual_sqnorm(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, H: Array, C: Array) -> Array:
         """Squared row norms of k(X, Z) − C Hᵀ, with H (n, m), C (t, m): (t,). O(tnm) time, O(t) memory."""
 
     @abstractmethod
-    def block(self, kernel: Kernel, X: Array, Z: Array) -> Array:
+    def block(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> Array:
         """k(X, Z) itself, in float64 whatever ``dtype``: landmark columns are factorised."""
 
     @abstractmethod
-    def schur(self, kernel: Kernel, X: Array, Z: Array, F: Array, F_Z: Array, L: Array) -> Array:
+    def schur(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, F: Array, F_Z: Array, L: Array) -> Array:
         """(k(X, Z) − F F_Zᵀ) L⁻ᵀ in float64, with Z (b, d), F (n, r), F_Z (b, r), L (b, b) triangular: (n, b). O(nb(r + b))."""
 
     @abstractmethod
@@ -50,3 +92,7 @@ class Backend(ABC):
     @abstractmethod
     def product(self, F: Array, V: Array) -> Array:
         """F V in float64, with F (n, r), V (r, q): (n, q)."""
+
+    @abstractmethod
+    def leverages(self, H: Array, D: Array) -> Array:
+        """Σ_j H_ij² D_jl, with H (n, r), D (r, l): (n, l)."""

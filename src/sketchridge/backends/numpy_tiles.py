@@ -37,7 +37,8 @@ class NumpyTiles(Backend):
     name = "numpy"
 
     def __init__(self, dtype: str = "float64", *, memory: int = 2**28, workers: int | None = None, tile: int = 512) -> None:
-        self.dtype = np.dtype(dtype)
+        self.precision, self.dtype = str(np.dtype(dtype)), np.dtype(dtype)
+        self.eps, self.far = float(np.finfo(dtype).eps), 1e-24 if self.dtype == np.float32 else 0.0
         self.workers = workers or len(os.sched_getaffinity(0))
         side = int(np.sqrt(memory / (3 * self.workers * self.dtype.itemsize)))
         self.tile = max(1, min(tile, side))
@@ -106,6 +107,12 @@ class NumpyTiles(Backend):
             np.matmul(F[rows], V, out=out)
 
         return self._fill_rows(strip, np.empty((len(F), V.shape[1])), F.shape[1])
+
+    def leverages(self, H: Array, D: Array) -> Array:
+        def strip(rows: slice, out: Array) -> None:
+            np.matmul(H[rows] ** 2, D, out=out)
+
+        return self._fill_rows(strip, np.empty((len(H), D.shape[1])), H.shape[1])
 
     def _scratch(self, rows: slice, width: int, order: Any = "C") -> Array:
         return np.empty((rows.stop - rows.start, width), dtype=self.dtype, order=order)

@@ -1,0 +1,237 @@
+"""Kernel products with PyTorch, on the CPU or on a GPU: the loop of the NumPy backend over tiles that fill the device."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from sketchridge.backends.base import Array, Backend
+from sketchridge.backends.philox import signs
+from sketchridge.kernels import Kernel
+from sketchridge.sketches import EntrySketch, RademacherSketch
+
+__all__ = ["Product", "TorchTiles"]
+
+_TILE_BYTES = {"cpu": 2**21, "cuda": 2**29}  # of a tile of k(X, Z)
+_PIECE_BYTES = 2**31  # of a piece of an array as long as the data, while it is converted or multiplied
+_RESERVE = 2**32  # bytes of the device left for pieces and tiles
+_placed: dict[tuple[int, int, str], tuple[Any, Any, Array]] = {}  # coordinates on a device, by kernel and points
+
+
+class Product:
+    """F V, computed piece by piece where it is used: for factors that fill half of the device's memory."""
+
+    def __init__(self, F: Array, V: Array, *beside: Array) -> None:
+        self.F, self.V, self.beside = F, V, beside  # further columns
+        self.shape = (len(F), V.shape[1] + len(beside))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> Array:
+        out = self.F.new_empty((len(self.F[rows]), self.shape[1]))
+        out[:, : self.V.shape[1]] = self.F[rows] @ self.V
+        for j, column in enumerate(self.beside, self.V.shape[1]):
+            out[:, j] = column[rows]
+        return out
+
+
+class TorchTiles(Backend):
+    """Products by matrix multiplications and elementwise functions of PyTorch.
+
+    Parameters
+    ----------
+    dtype : precision of tiles and products.
+    device : "cuda", "cpu" or any other name PyTorch knows; the GPU, if PyTorch sees one, unless given.
+    """
+
+    name = "torch"
+    columns = 2**20
+
+    def __init__(self, dtype: str = "float64", *, device: str | None = None) -> None:
+        self.torch, self.xp = _modules()
+        device = device or ("cuda" if self.torch.cuda.is_available() else "cpu")
+        if device.startswith("cuda") and not self.torch.cuda.is_available():
+            raise RuntimeError(
+                f"A GPU was asked for (device {device!r}), but PyTorch {self.torch.__version__} sees none: use backend='numpy', "
+                "or install a build of PyTorch for your GPU and its driver."
+            )
+        self.precision, self.dtype = str(np.dtype(dtype)), np.dtype(dtype)
+        self.eps, self.far = float(np.finfo(dtype).eps), 1e-24 if self.dtype == np.float32 else 0.0
+        self.device = self.torch.device(device)
+        self._type = getattr(self.torch, dtype)
+
+    def __reduce__(self) -> Any:
+        return partial(type(self), self.precision, device=str(self.device)), ()
+
+    def asarray(self, A: Any) -> Array:
+        return self.torch.as_tensor(A, dtype=self.torch.float64, device=self.device)
+
+    def to_numpy(self, A: Array) -> np.ndarray:
+        return A.cpu().numpy()
+
+    def zeros(self, *shape: int) -> Array:
+        self._check_memory(8 * int(np.prod(shape)), f"An array of {' × '.join(map(str, shape))} numbers")
+        return self.torch.zeros(shape, dtype=self.torch.float64, device=self.device)
+
+    def entries(self, sketch: EntrySketch, rows: range, columns: range) -> Array:
+        """Signs are made on the device; other entries are drawn on the host."""
+        if isinstance(sketch, RademacherSketch):
+            return signs(self.torch, sketch.seed, rows, columns, self.device)
+        return super().entries(sketch, rows, columns)
+
+    def solve_triangular(self, L: Array, B: Array) -> Array:
+        return self.torch.linalg.solve_triangular(L, B, upper=False)
+
+    def factor_definite(self, A: Array) -> Array:
+        return self.torch.linalg.cholesky(A)
+
+    def solve_definite(self, factor: Array, B: Array) -> Array:
+        return self.torch.cholesky_solve(B, factor)
+
+    def matmul(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, V: Array) -> Array:
+        V = self._native(V)
+        out = self.zeros(len(X), V.shape[1])
+        for cols in self._pieces(V):
+            right = V[cols].to(self._type)
+            for rows, part, tile in self._tiles(kernel, X, Z, cols):
+                out[rows] += tile @ right[part]
+        return out
+
+    def residual_sqnorm(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, H: Array, C: Array) -> Array:
+        H, C = self._native(H), self._native(C).to(self._type)
+        out = self.zeros(len(X))
+        for cols in self._pieces(H):
+            right = H[cols].to(self._type)
+            for rows, part, tile in self._tiles(kernel, X, Z, cols):
+                if right.shape[1]:
+                    tile = self.torch.addmm(tile, C[rows], right[part].T, alpha=-1)
+                out[rows] += self.torch.einsum("ij,ij->i", tile, tile)
+        return out
+
+    def block(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> Array:
+        out = self.zeros(len(X), len(Z))
+        for rows, cols, tile in self._tiles(kernel, X, Z, slice(0, len(Z)), self.torch.float64):
+            out[rows, cols] = tile
+        return out
+
+    def schur(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, F: Array, F_Z: Array, L: Array) -> Array:
+        F, F_Z, L = self._native(F), self._native(F_Z), self._native(L)
+        out = self.block(kernel, X, Z)
+        for rows in self._pieces(out):
+            if F.shape[1]:
+                out[rows] -= F[rows] @ F_Z.T
+            out[rows] = self.torch.linalg.solve_triangular(L.T, out[rows], upper=True, left=False)
+        return out
+
+    def gram(self, F: Array, G: Array | None = None) -> Array:
+        """Without G a symmetric matrix: blocks of columns from the diagonal on, at little more than half the price."""
+        F, G = self._native(F), None if G is None else self._native(G)
+        out = self.zeros(F.shape[1], F.shape[1] if G is None else G.shape[1])
+        step = -(-F.shape[1] // 8) or 1
+        for rows in self._pieces(F):
+            left = F[rows].T
+            if G is not None:
+                out += left @ G[rows]
+                continue
+            for i in range(0, len(left), step):
+                out[i : i + step, i:] += left[i : i + step] @ left[i:].T
+        if G is None:
+            for i in range(0, len(out), step):
+                out[i + step :, i : i + step] = out[i : i + step, i + step :].T
+        return out
+
+    def product(self, F: Array, V: Array) -> Any:
+        F, V = self._native(F), self._native(V)
+        size = 8 * len(F) * V.shape[1]
+        if size > _PIECE_BYTES and size > self._free() - _RESERVE:
+            return Product(F, V)
+        out = self.torch.empty((len(F), V.shape[1]), dtype=self.torch.float64, device=self.device)
+        for rows in self._pieces(F):
+            self.torch.matmul(F[rows], V, out=out[rows])
+        return out
+
+    def beside(self, H: Array, column: Array) -> Any:
+        return Product(H.F, H.V, *H.beside, column) if isinstance(H, Product) else super().beside(H, column)
+
+    def leverages(self, H: Array, D: Array) -> Array:
+        H, out = self._native(H), self.zeros(len(H), D.shape[1])
+        for rows in self._pieces(H):
+            out[rows] = H[rows] ** 2 @ D
+        return out
+
+    def _native(self, A: Array) -> Any:
+        return A if isinstance(A, Product) else self.asarray(A)
+
+    def _pieces(self, A: Any) -> Iterator[slice]:
+        """Slices of rows of an array as long as the data."""
+        size = max(1, _PIECE_BYTES // (8 * max(A.shape[1], 1)))
+        for i in range(0, len(A), size):
+            yield slice(i, min(i + size, len(A)))
+
+    def _tiles(
+        self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, cols: slice, dtype: Any = None
+    ) -> Iterator[tuple[slice, slice, Array]]:
+        """k(X[rows], Z[cols][part]) for all rows, with the rows and the part of the columns it stands for."""
+        dtype = dtype or self._type
+        left, right = self._coordinates(kernel, X), self._coordinates(kernel, Z)[cols]
+        side = int(np.sqrt(_TILE_BYTES.get(self.device.type, 2**24) / dtype.itemsize))
+        width = max(1, min(len(right), side))
+        height = max(1, side * side // width)
+        for i in range(0, len(X), height):
+            rows = slice(i, min(i + height, len(X)))
+            for j in range(0, len(right), width):
+                part = slice(j, min(j + width, len(right)))
+                yield rows, part, self._tile(kernel, left[rows], right[part], dtype)
+
+    def _tile(self, kernel: Kernel, u: Array, v: Array, dtype: Any) -> Array:
+        if kernel.geometry == "opaque":
+            return self.asarray(kernel.block(u.cpu().numpy(), v.cpu().numpy())).to(dtype)
+        s = u.to(dtype) @ v.to(dtype).T
+        if kernel.geometry == "distance":
+            s *= 2
+            s -= (u * u).sum(dim=1)[:, None].to(dtype)
+            s -= (v * v).sum(dim=1).to(dtype)
+            s.clamp_(max=0)
+        kernel.profile(s, self.torch)
+        return s
+
+    def _coordinates(self, kernel: Kernel, X: np.ndarray) -> Array:
+        """The points in the kernel's coordinates, on the device; they are sent there once, as long as X and the kernel live."""
+        key = (id(kernel), id(X), str(self.device))
+        found = _placed.get(key)
+        if found is not None and found[0]() is kernel and found[1]() is X:
+            return found[2]
+        U = self.asarray(np.ascontiguousarray(kernel.coordinates(np.asarray(X, dtype=float))))
+        for old in [k for k, (its_kernel, its_X, _) in _placed.items() if its_kernel() is None or its_X() is None]:
+            del _placed[old]
+        _placed[key] = (weakref.ref(kernel), weakref.ref(X), U)
+        return U
+
+    def _free(self) -> float:
+        """Bytes of the device's memory that are free; those of the host are not counted."""
+        if self.device.type != "cuda":
+            return np.inf
+        cached = self.torch.cuda.memory_reserved(self.device) - self.torch.cuda.memory_allocated(self.device)
+        return self.torch.cuda.mem_get_info(self.device)[0] + cached
+
+    def _check_memory(self, needed: int, what: str) -> None:
+        if needed > _PIECE_BYTES and needed > self._free():
+            raise MemoryError(
+                f"{what} needs {needed:,} bytes of the GPU's memory, but {int(self._free()):,} are free: give a smaller "
+                "sketch_size, fewer rows, or backend='numpy'."
+            )
+
+
+def _modules() -> tuple[Any, Any]:
+    """PyTorch and its array module in the array API's terms."""
+    try:
+        import array_api_compat.torch as xp
+        import torch
+    except ImportError as error:
+        raise ImportError(f"This backend needs PyTorch ({error}): pip install 'sketchridge[gpu]'.") from None
+    return torch, xp

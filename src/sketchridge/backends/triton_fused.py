@@ -1,0 +1,305 @@
+"""Kernel products on a GPU's tensor cores: tiles of k(X, Z) are made in registers and multiplied where they are.
+
+A number is a sum of float16 pieces, a high and a low one, of 11 bits each. Coordinates enter the product that gives distances
+with both, which leaves them an error of 2⁻²². Kernel values and what they are multiplied with are multiplied in
+
+- 1 pass ("float16"): high · V, where V has entries that float16 holds exactly, as those of a sketch of signs;
+- 2 passes ("float16x2"): (high + low) · V, for the same V;
+- 3 passes ("float32"): high · V_high + low · V_high + high · V_low, for every V.
+
+Tensor cores cut off what they add instead of rounding it, so sums over many columns drift: passes 1 and 2 start afresh every
+``_CHUNK`` columns, 3 passes every tile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from sketchridge.backends.base import Array
+from sketchridge.backends.torch_tiles import TorchTiles
+from sketchridge.kernels import Gaussian, Kernel, Linear, Matern32, Matern52, Polynomial
+
+__all__ = ["TritonFused"]
+
+_KINDS: dict[type[Kernel], int] = {Gaussian: 0, Matern32: 1, Matern52: 2, Linear: 3, Polynomial: 4}
+_EPS = {"float16": 2.0**-11, "float16x2": 2.0**-15, "float32": 2.0**-23, "float64": 2.0**-52}
+_COLUMNS = 64  # of a tile
+_CHUNK = 2**14  # columns summed by the tensor cores before they start afresh
+_FEATURES = 64  # coordinates or sketch rows multiplied at a time
+_RANGE = 2.0**14  # of ‖u‖² and of scaled numbers: float16 ends at 65504
+_PARTIAL_BYTES = 2**31
+_POINTS = 2**21  # handled at a time: their pieces are counted in 32 bits
+_LOG2E = tl.constexpr(1.4426950408889634)
+
+
+@triton.jit
+def _profile(s, scale, gain, coef0, KIND: tl.constexpr, DEGREE: tl.constexpr):
+    """gain·k from s = −‖u − v‖² (for the Gaussian log₂ of gain·k itself), or from scale·s = u·v."""
+    if KIND == 0:
+        k = tl.exp2(s)
+    elif KIND == 1:
+        r = tl.sqrt(tl.maximum(-s, 0.0))
+        k = (1.0 + r) * tl.exp2(-r * _LOG2E) * gain
+    elif KIND == 2:
+        r = tl.sqrt(tl.maximum(-s, 0.0))
+        k = (1.0 + r + r * r / 3.0) * tl.exp2(-r * _LOG2E) * gain
+    else:
+        base = s * scale + coef0
+        k = base * gain
+        for _ in tl.static_range(DEGREE - 1):
+            k *= base
+    return k
+
+
+@triton.jit
+def _pairing(u, U, Z, rows, cols, K: tl.constexpr, KB: tl.constexpr):
+    """The products of rows of U and Z, of K pieces of coordinates each, the first of which are u."""
+    k = tl.arange(0, KB)
+    s = tl.dot(u, tl.load(Z + cols[:, None] * K + k[None, :]).T)
+    for start in tl.static_range(KB, K, KB):
+        u = tl.load(U + rows[:, None] * K + (start + k)[None, :])
+        s = tl.dot(u, tl.load(Z + cols[:, None] * K + (start + k)[None, :]).T, s)
+    return s
+
+
+@triton.jit
+def _matmul(
+    U, Z, V, V_low, OUT, scale, gain, coef0, t, q,
+    STEPS: tl.constexpr, K: tl.constexpr, KB: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BQ: tl.constexpr,
+    PASSES: tl.constexpr, KIND: tl.constexpr, DEGREE: tl.constexpr,
+):  # fmt: skip
+    """OUT[c] = gain·k(X, Z[chunk c]) V[chunk c], for a block of rows, a block of columns of V and a chunk c of the points Z."""
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    u = tl.load(U + rows[:, None] * K + tl.arange(0, KB)[None, :])
+    out_cols = tl.program_id(1) * BQ + tl.arange(0, BQ)
+    total = tl.zeros((BM, BQ), dtype=tl.float32)
+    for j in range(STEPS):
+        cols = (tl.program_id(2) * STEPS + j) * BN + tl.arange(0, BN)
+        v = tl.load(V + cols[:, None] * q + out_cols[None, :])
+        k = _profile(_pairing(u, U, Z, rows, cols, K, KB), scale, gain, coef0, KIND, DEGREE)
+        high = k.to(tl.float16)
+        if PASSES == 1:
+            total = tl.dot(high, v, total)
+        if PASSES == 2:
+            low = (k - high.to(tl.float32)).to(tl.float16)
+            total = tl.dot(high, v, total)
+            total = tl.dot(low, v, total)
+        if PASSES == 3:
+            low = (k - high.to(tl.float32)).to(tl.float16)
+            part = tl.dot(high, v)
+            part = tl.dot(low, v, part)
+            v_low = tl.load(V_low + cols[:, None] * q + out_cols[None, :])
+            total += tl.dot(high, v_low, part)
+    place = (tl.program_id(2) * t + rows)[:, None] * q + out_cols[None, :]
+    tl.store(OUT + place, total, mask=(rows < t)[:, None])
+
+
+@triton.jit
+def _residual(
+    U, Z, H, H_low, C, C_low, C_scale, OUT, scale, gain, coef0, n, t,
+    STEPS: tl.constexpr, M: tl.constexpr, K: tl.constexpr, KB: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BL: tl.constexpr,
+    KIND: tl.constexpr, DEGREE: tl.constexpr,
+):  # fmt: skip
+    """OUT[c] = the squared row norms of k(X, Z) − C Hᵀ over a chunk c of the points Z."""
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    u = tl.load(U + rows[:, None] * K + tl.arange(0, KB)[None, :])
+    unit = tl.load(C_scale + rows)
+    lanes = tl.arange(0, BL)
+    total = tl.zeros((BM,), dtype=tl.float32)
+    for j in range(STEPS):
+        cols = (tl.program_id(1) * STEPS + j) * BN + tl.arange(0, BN)
+        fitted = tl.zeros((BM, BN), dtype=tl.float32)
+        for start in range(0, M, BL):
+            c_place = rows[:, None] * M + (start + lanes)[None, :]
+            h_place = cols[:, None] * M + (start + lanes)[None, :]
+            c, h = tl.load(C + c_place), tl.load(H + h_place).T
+            part = tl.dot(c, h)
+            part = tl.dot(tl.load(C_low + c_place), h, part)
+            fitted += tl.dot(c, tl.load(H_low + h_place).T, part)
+        k = _profile(_pairing(u, U, Z, rows, cols, K, KB), scale, gain, coef0, KIND, DEGREE) / gain
+        r = tl.where((cols < n)[None, :], k - fitted * unit[:, None], 0.0)
+        total += tl.sum(r * r, axis=1)
+    tl.store(OUT + tl.program_id(1) * t + rows, total, mask=rows < t)
+
+
+class TritonFused(TorchTiles):
+    """Radial and dot-product kernels fused, in the precisions named above; other kernels, and float64, as TorchTiles does.
+
+    Parameters
+    ----------
+    dtype : "float16", "float16x2", "float32" or "float64".
+    device : "cuda", or "cpu" in Triton's interpreter.
+    """
+
+    name = "triton"
+
+    def __init__(self, dtype: str = "float32", *, device: str | None = "cuda") -> None:
+        super().__init__("float64" if dtype == "float64" else "float32", device=device)
+        self.precision = dtype
+
+        self.eps = _EPS[dtype]
+        self.far = 2.0**-34 if dtype != "float64" else 0.0
+
+    def matmul(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, V: Array) -> Array:
+        points = self._points(kernel, X, Z)
+        V = self._native(V)
+        if points is None or not len(X) or not V.shape[1]:
+            return super().matmul(kernel, X, Z, V)
+        out = self.zeros(len(X), V.shape[1])
+        for cols in self._pieces(V):
+            self._add_products(out, points, cols, V[cols])
+        return out
+
+    def residual_sqnorm(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, H: Array, C: Array) -> Array:
+        points = self._points(kernel, X, Z)
+        H, C = self._native(H), self._native(C)
+        if points is None or not len(X) or not H.shape[1]:
+            return super().residual_sqnorm(kernel, X, Z, H, C)
+        out = self.zeros(len(X))
+        for cols in self._pieces(H):
+            self._add_squares(out, points, cols, H[cols], C)
+        return out
+
+    def _add_products(self, out: Array, points: _Points, cols: slice, V: Array) -> None:
+        torch, (n, q), t = self.torch, V.shape, len(out)
+        units = _powers(torch, V.abs().amax(dim=0))
+        V = V / units
+        high = V.to(torch.float16)
+        exact = self.precision != "float32" and bool((high == V).all())
+        passes = (1 if self.precision == "float16" else 2) if exact else 3
+        wide = 256 if passes < 3 else 128
+        width = min(wide, max(16, triton.next_power_of_2(q)))
+        rows, warps = (128, 8) if passes == 1 else (64, 4)
+        chunk = _chunk(n, -(-t // rows) * -(-q // width))
+        low = None if exact else _padded(torch, (V - high).to(torch.float16), chunk, width)
+        high, Z = _padded(torch, high, chunk, width), _padded(torch, points.Z[cols], chunk, 1)
+        chunks, block = len(Z) // chunk, self._rows(len(Z), chunk, high.shape[1], t)
+        for start in range(0, t, block):
+            U = _padded(torch, points.U[start : start + block], rows, 1)
+            size = min(block, t - start)
+            partial = torch.empty((chunks, size, high.shape[1]), dtype=torch.float32, device=self.device)
+            grid = (len(U) // rows, high.shape[1] // width, chunks)
+            lanes = min(U.shape[1], _FEATURES)
+            _matmul[grid](
+                U, Z, high, high if low is None else low, partial, points.scale, points.gain, points.coef0, size, high.shape[1],
+                STEPS=chunk // _COLUMNS, K=U.shape[1], KB=lanes, BM=rows, BN=_COLUMNS, BQ=width, PASSES=passes,
+                KIND=points.kind, DEGREE=points.degree, num_warps=warps, num_stages=3,
+            )  # fmt: skip
+            out[start : start + size] += partial[:, :, :q].sum(dim=0, dtype=torch.float64) * (units / points.gain)
+
+    def _add_squares(self, out: Array, points: _Points, cols: slice, H: Array, C: Array) -> None:
+        torch, t, n = self.torch, len(out), len(H)
+        units = _powers(torch, H.abs().amax(dim=0))
+        lanes = min(_FEATURES, max(16, triton.next_power_of_2(H.shape[1])))
+        chunk = _chunk(n, -(-t // 64))
+        H_high, H_low = (_padded(torch, piece, chunk, lanes) for piece in _pieces(torch, H / units, 2))
+        C = C * units
+        row_units = _powers(torch, C.abs().amax(dim=1))
+        C_high, C_low = (_padded(torch, piece, 64, lanes) for piece in _pieces(torch, C / row_units[:, None], 2))
+        U, Z = _padded(torch, points.U, 64, 1), _padded(torch, points.Z[cols], chunk, 1)
+        chunks = len(Z) // chunk
+        partial = torch.empty((chunks, t), dtype=torch.float32, device=self.device)
+        C_scale = torch.nn.functional.pad(row_units, (0, len(U) - t)).to(torch.float32)
+        _residual[(len(U) // 64, chunks)](
+            U, Z, H_high, H_low, C_high, C_low, C_scale, partial, points.scale, points.gain, points.coef0, n, t,
+            STEPS=chunk // _COLUMNS, M=H_high.shape[1], K=U.shape[1], KB=min(U.shape[1], _FEATURES), BM=64, BN=_COLUMNS, BL=lanes,
+            KIND=points.kind, DEGREE=points.degree, num_warps=4, num_stages=3,
+        )  # fmt: skip
+        out += partial.sum(dim=0, dtype=torch.float64)
+
+    def _rows(self, n: int, chunk: int, width: int, t: int) -> int:
+        """Rows handled at a time, so that the partial sums are small."""
+        return min(t, _POINTS, max(1024, _PARTIAL_BYTES // (4 * width * -(-n // chunk)) // 128 * 128))
+
+    def _pieces(self, A: Any) -> Iterator[slice]:
+        for rows in super()._pieces(A):
+            for i in range(rows.start, rows.stop, _POINTS):
+                yield slice(i, min(i + _POINTS, rows.stop))
+
+    def _points(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> _Points | None:
+        """The points in float16 pieces, or None where a kernel, precision or range is not for this backend's kernels."""
+        kind = _KINDS.get(type(kernel))
+        if kind is None or self.precision == "float64" or not len(Z):
+            return None
+        U, W = self._coordinates(kernel, X), self._coordinates(kernel, Z)
+        return _Points.of(self.torch, kernel, kind, U, W)
+
+
+class _Points:
+    """Points X and Z as float16 pieces U, Z whose product is s (up to ``scale``), and the numbers their kernel needs."""
+
+    def __init__(self, U: Array, Z: Array, *, kind: int, scale: float, gain: float, kernel: Kernel) -> None:
+        self.U, self.Z, self.kind, self.scale, self.gain = U, Z, kind, scale, gain
+        self.degree, self.coef0 = int(getattr(kernel, "degree", 1)), float(getattr(kernel, "coef0", 0.0))
+
+    @classmethod
+    def of(cls, torch: Any, kernel: Kernel, kind: int, U: Array, W: Array) -> _Points | None:
+        largest = max(float((A * A).sum(dim=1).max()) if len(A) else 0.0 for A in (U, W))
+        if kernel.geometry == "distance":
+            if largest * 1.5 > _RANGE:
+                return None
+            unit, shift = (math.sqrt(_LOG2E.value), math.log2(_RANGE)) if kind == 0 else (1.0, 0.0)
+            return cls(_left(torch, U * unit, shift), _right(torch, W * unit), kind=kind, scale=1.0, gain=_RANGE, kernel=kernel)
+        if not 1e-30 < largest < 1e30:
+            return None
+        unit = 2.0 ** round(math.log2(largest) / 2 - 6)  # then every coordinate is below 2⁷
+        top = (largest + float(getattr(kernel, "coef0", 0.0))) ** int(getattr(kernel, "degree", 1))
+        if not 1e-30 < top < 1e30:
+            return None
+        gain = 2.0 ** (13 - math.ceil(math.log2(top)))
+        left, right = _pieces(torch, U / unit, 2), _pieces(torch, W / unit, 2)
+        pairs = ((0, 0), (0, 1), (1, 0))
+        sides = [torch.cat([side[p[i]] for p in pairs], dim=1) for i, side in enumerate((left, right))]
+        U, W = (_padded(torch, side, 1, _lanes(side.shape[1])) for side in sides)
+        return cls(U, W, kind=kind, scale=unit**2, gain=gain, kernel=kernel)
+
+
+def _left(torch: Any, U: Array, shift: float) -> Array:
+    """(2u, shift − ‖u‖², 1) in pieces, for shift − ‖u − v‖² = (2u, shift − ‖u‖², 1)·(v, 1, −‖v‖²)."""
+    (high, low), square = _pieces(torch, U, 2), shift - (U * U).sum(dim=1, keepdim=True)
+    ones = torch.ones_like(high[:, :1]).repeat(1, 3)
+    sides = torch.cat([2 * high, 2 * high, 2 * low, *_pieces(torch, square, 3), ones], dim=1)
+    return _padded(torch, sides, 1, _lanes(sides.shape[1]))
+
+
+def _right(torch: Any, W: Array) -> Array:
+    (high, low), square = _pieces(torch, W, 2), -(W * W).sum(dim=1, keepdim=True)
+    ones = torch.ones_like(high[:, :1]).repeat(1, 3)
+    sides = torch.cat([high, low, high, ones, *_pieces(torch, square, 3)], dim=1)
+    return _padded(torch, sides, 1, _lanes(sides.shape[1]))
+
+
+def _pieces(torch: Any, A: Array, count: int) -> list[Array]:
+    """Float16 arrays, each the rounding of what the ones before leave."""
+    out = []
+    for _ in range(count):
+        out.append(A.to(torch.float16))
+        A = A - out[-1]
+    return out
+
+
+def _padded(torch: Any, A: Array, rows: int, columns: int) -> Array:
+    """The array with zeros appended, to multiples of so many rows and columns."""
+    return torch.nn.functional.pad(A, (0, -A.shape[1] % columns, 0, -len(A) % rows)).contiguous()
+
+
+def _lanes(width: int) -> int:
+    """To a multiple of what a pairing is padded: a power of two up to 64, and multiples of 64 from there."""
+    return min(_FEATURES, max(16, triton.next_power_of_2(width)))
+
+
+def _powers(torch: Any, sizes: Array) -> Array:
+    """Powers of two by which numbers of these sizes fall below 2¹⁴; 1 for zeros."""
+    exponent = torch.frexp(torch.where(sizes > 0, sizes, 1.0))[1]
+    return torch.where(sizes > 0, torch.ldexp(torch.ones_like(sizes), exponent - 14), 1.0)
+
+
+def _chunk(n: int, programs: int) -> int:
+    """Columns summed at a time: few enough that the sums do not drift and that the GPU has something to do."""
+    return min(_CHUNK, triton.next_power_of_2(max(n * programs // 1024, min(n, 1024), _COLUMNS)))
