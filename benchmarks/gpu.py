@@ -1,0 +1,301 @@
+"""One GPU: correctness against float64, kernel evaluations a second against unfused PyTorch and the roofline, whole fits.
+
+``python benchmarks/gpu.py --data DIR`` on a machine with a GPU; DIR holds the flights. Times are wall times of calls that end
+with a result on the host, the best of three after a first that compiles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import common
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+from sketchridge import SketchedKernelRidge
+from sketchridge.backends.philox import signs
+from sketchridge.backends.triton_fused import TritonFused
+from sketchridge.datasets import load_flights
+from sketchridge.kernels import Gaussian
+
+PASSES = {"float16": 1, "float16x2": 2, "float32": 3}
+WIDTHS = (64, 128, 256, 512)
+FEATURES, BANDWIDTH = 8, 0.5
+Row = dict[str, Any]
+
+
+@triton.jit
+def _exponentials(X, OUT, ROUNDS: tl.constexpr, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(X + place)
+    for _ in range(ROUNDS):
+        x = tl.exp2(x) - 1.5
+    tl.store(OUT + place, x)
+
+
+def device_seconds(function: Callable[[], object]) -> float:
+    """The median of five runs by the device's own clock, after one that compiles."""
+    function()
+    times = []
+    for _ in range(5):
+        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        function()
+        stop.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(stop) / 1e3)
+    return common.median(times)
+
+
+def wall_seconds(function: Callable[[], object], repeats: int = 3) -> float:
+    """The best of some runs after a first."""
+    function()
+    return min(common.timed(function, repeats))
+
+
+def ceilings() -> tuple[float, float]:
+    """Float16 matrix products (FLOP/s) and exponentials (1/s), as this card does them."""
+    A, B = (torch.randn(8192, 8192, device="cuda", dtype=torch.float16) for _ in range(2))
+    products = 2 * 8192**3 / device_seconds(lambda: A @ B)
+    x, out = (torch.rand(2**24, device="cuda") for _ in range(2))
+    launch = lambda: _exponentials[(2**24 // 1024,)](x, out, ROUNDS=256, BLOCK=1024, num_warps=4)  # noqa: E731
+    return products, 2**24 * 256 / device_seconds(launch)
+
+
+def unfused(U: torch.Tensor, V: torch.Tensor, rows: int = 4096) -> torch.Tensor:
+    """k(X, X) V in float32 as one would write it: blocks of rows of k, and a product."""
+    squares = (U * U).sum(dim=1)
+    out = torch.empty((len(U), V.shape[1]), device=U.device)
+    for i in range(0, len(U), rows):
+        u = U[i : i + rows]
+        out[i : i + rows] = torch.exp((2 * u @ U.T - squares).sub_(squares[i : i + rows, None]).clamp_(max=0)) @ V
+    return out
+
+
+def reference(kernel: Gaussian, X: np.ndarray, rows: np.ndarray, V: torch.Tensor) -> torch.Tensor:
+    """Rows of k(X, X) V in float64, from distances taken one by one."""
+    U = torch.as_tensor(kernel.coordinates(X), device="cuda")
+    return torch.cat(
+        [torch.exp(-(torch.cdist(U[i : i + 1], U, compute_mode="donot_use_mm_for_euclid_dist") ** 2)) @ V for i in rows]
+    )
+
+
+def rates(n: int) -> tuple[list[Row], list[common.Claim], str]:
+    """Correctness first, then evaluations a second of every mode and width."""
+    rng = np.random.default_rng(0)
+    X = rng.random((n, FEATURES))
+    kernel = Gaussian(BANDWIDTH).fitted(X)
+    tensor, exponentials = ceilings()
+    checked = rng.choice(n, 64, replace=False)
+    U = torch.as_tensor(kernel.coordinates(X), device="cuda").float()
+    rows: list[Row] = []
+    for m in WIDTHS:
+        S = signs(torch, 1, range(m), range(n), "cuda").T
+        G = torch.randn(n, m, device="cuda", dtype=torch.float64)
+        plain = device_seconds(lambda: unfused(U, S.float()))  # noqa: B023
+        for mode, passes in PASSES.items():
+            V = G if mode == "float32" else S
+            backend = TritonFused(mode)
+            out, wanted = backend.matmul(kernel, X, X, V)[checked], reference(kernel, X, checked, V)
+            seconds = device_seconds(lambda: backend.matmul(kernel, X, X, V))  # noqa: B023
+            lanes = 32  # 3 pieces of 8 coordinates and 6 of the squares, padded
+            ceiling = min(tensor / (2 * m * passes + 2 * lanes), exponentials)
+            rows.append(
+                {
+                    "m": m,
+                    "mode": mode,
+                    "error": f"{float((out - wanted).norm() / wanted.norm()):.1e}",
+                    "T evaluations/s": f"{n * n / seconds / 1e12:.3f}",
+                    "of the roofline": f"{n * n / seconds / ceiling:.0%}",
+                    "unfused PyTorch": f"{n * n / plain / 1e12:.3f}",
+                    "times unfused": f"{plain / seconds:.1f}",
+                    "rate": n * n / seconds,
+                    "share": n * n / seconds / ceiling,
+                    "gain": plain / seconds,
+                    "ceiling": ceiling,
+                }
+            )
+            print(rows[-1], flush=True)
+    share = min(row["share"] for row in rows if row["m"] in (128, 256))
+    gain = min(row["gain"] for row in rows if row["mode"] != "float32")
+    claims = [
+        common.Claim(f"at least 70% of the roofline of each mode at m = 128 and 256: {share:.0%} at the least", share >= 0.7),
+        common.Claim(f"at least 10 times unfused PyTorch at n = {n:,} with a sketch of signs: {gain:.1f} at the least", gain >= 10),
+    ]
+    text = f"Ceilings of this run: {tensor / 1e12:.0f} TFLOP/s of float16 products, {exponentials / 1e12:.2f} T exponentials/s."
+    return rows, claims, text
+
+
+def million(n: int) -> tuple[list[Row], list[common.Claim]]:
+    """A dense sketch of signs on a million points, and V2 at a thousand."""
+    rng = np.random.default_rng(1)
+    X, X_new = rng.random((n, FEATURES)), rng.random((1000, FEATURES))
+    y = np.sin(6 * X[:, 0]) + rng.standard_normal(n)
+    checked = rng.choice(n, 64, replace=False)
+    rows, claims = [], []
+    for mode, wanted_error, wanted_seconds in (("float16x2", 5e-5, 2.0), ("float16", 3e-4, 1.5)):
+        model = SketchedKernelRidge(
+            bandwidth=BANDWIDTH, alpha=n * 1e-3, sketch="rademacher", sketch_size=256, dtype=mode, random_state=0, backend="triton"
+        )
+        seconds = wall_seconds(lambda: model.fit(X, y).variance(X_new), 2)  # noqa: B023
+        sums, S = model._ridge.state.factor.sums[checked], signs(torch, model.sketch_.seed, range(256), range(n), "cuda")
+        exact = reference(model._kernel, X, checked, S.T)
+        error = float((sums - exact).norm() / exact.norm())
+        rows.append({"what": f"n = {n:,}, {mode}", "seconds": f"{seconds:.2f}", "product error": f"{error:.1e}"})
+        claims.append(
+            common.Claim(
+                f"{mode}: n = {n:,}, m = 256 signs, fit and V2 at 1,000 points in {seconds:.2f} s (at most {wanted_seconds}), "
+                f"product error {error:.1e} (at most {wanted_error:.0e})",
+                seconds <= wanted_seconds and error <= wanted_error,
+            )
+        )
+        print(claims[-1], flush=True)
+    return rows, claims
+
+
+def flights(data: Path, landmarks: int) -> tuple[list[Row], list[common.Claim]]:
+    """All flights, GCV, V2 and V3 at a thousand points; then V1 on an eighth of them."""
+    X, y = load_flights(data)
+    X = ((X - X.mean(axis=0)) / X.std(axis=0)).astype(float)
+    y = y.astype(float) - y.mean()
+    rows_new = np.random.default_rng(2).choice(len(X), 1000, replace=False)
+    rows, claims, found = [], [], {}
+
+    def job(dtype: str, *, with_gap: bool = False) -> tuple[np.ndarray, str]:
+        model = SketchedKernelRidge(sketch="landmarks", sketch_size=landmarks, dtype=dtype, random_state=0, backend="triton")
+        v2, v3 = model.fit(X, y).variance(X[rows_new]), model.variance(X[rows_new], "v3")
+        assert np.isfinite(v2).all()
+        assert np.isfinite(v3).all()
+        return v2, f"λ = {model.lambda_:.2e}, gap {model.gap_:.3f}" if with_gap else ""
+
+    for dtype, wanted in (("float32", 4.0), ("float64", 12.0)):
+        found[dtype], text = job(dtype, with_gap=True)
+        seconds = min(common.timed(lambda: job(dtype), 2))  # noqa: B023
+        rows.append({"what": f"{len(X):,} flights, {landmarks:,} landmarks, {dtype}", "seconds": f"{seconds:.2f}", "found": text})
+        claims.append(
+            common.Claim(
+                f"{len(X):,} flights with {landmarks:,} landmarks, GCV, V2 and V3 at 1,000 points, {dtype}: {seconds:.2f} s "
+                f"(at most {wanted}), {text}",
+                seconds <= wanted,
+            )
+        )
+        print(claims[-1], flush=True)
+        torch.cuda.empty_cache()
+    worst = float(np.max(np.abs(found["float32"] / found["float64"] - 1)))
+    rows.append({"what": "V2 in float32 against float64, worst of 1,000", "seconds": "", "found": f"{worst:.1e}"})
+    return rows, claims
+
+
+def refined(data: Path, n: int, landmarks: int) -> tuple[list[Row], list[common.Claim]]:
+    """V1 to a certified 5% on many flights."""
+    X, y = load_flights(data)
+    chosen = np.random.default_rng(3).permutation(len(X))[: n + 256]
+    X, y = X[chosen].astype(float), y[chosen].astype(float)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = SketchedKernelRidge(
+        alpha=n * 1e-5, sketch="rpcholesky", sketch_size=landmarks, dtype="float64", random_state=0, backend="triton", bandwidth=3.6
+    )
+    start = time.perf_counter()
+    model.fit(X[:n], y[:n])
+    fitted = time.perf_counter()
+    v1, bound = model.variance(X[n:], "v1", tol=0.05, return_bound=True)
+    seconds = time.perf_counter() - fitted
+    known = float(np.max((1 + bound / np.sqrt(v1)) ** 2 - 1))
+    v2 = model.variance(X[n:])
+    claim = common.Claim(
+        f"V1 at 256 points on {n:,} flights, λ = 1e-5, float64: certified to {known:.1%} in {seconds:.1f} s after a fit of "
+        f"{fitted - start:.1f} s with {landmarks:,} landmarks (V2 is {np.median(v2 / v1):.2f} times V1 in the median)",
+        known <= 0.05,
+    )
+    print(claim, flush=True)
+    return [{"what": f"V1 to 5%, n = {n:,}", "seconds": f"{seconds:.2f}", "found": f"certified to {known:.1%}"}], [claim]
+
+
+def ten_million(n: int) -> tuple[list[Row], list[common.Claim]]:
+    rng = np.random.default_rng(4)
+    X = rng.random((n, FEATURES))
+    y = np.sin(6 * X[:, 0]) + rng.standard_normal(n)
+    model = SketchedKernelRidge(bandwidth=1.0, sketch="landmarks", sketch_size=1024, random_state=0, backend="triton")
+    start = time.perf_counter()
+    v2 = model.fit(X, y).variance(X[:1000])
+    seconds = time.perf_counter() - start
+    fits = bool(np.isfinite(v2).all() and (v2 > 0).all())
+    claim = common.Claim(
+        f"n = {n:,}, d = 8, 1,024 landmarks: GCV and V2 at 1,000 points in {seconds:.1f} s, λ = {model.lambda_:.1e}, products in "
+        f"{model.dtype_}",
+        fits,
+    )
+    print(claim, flush=True)
+    return [{"what": f"n = {n:,}", "seconds": f"{seconds:.2f}", "found": f"λ = {model.lambda_:.1e}"}], [claim]
+
+
+def roofline_figure(path: Path, rows: list[Row]) -> None:
+    """Evaluations a second by width: what was reached, under the ceiling of each mode."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(8, 5))
+    for mode, colour in zip(PASSES, ("#0b6e4f", "#d1495b", "#2e4057"), strict=True):
+        mine = [row for row in rows if row["mode"] == mode]
+        widths = [row["m"] for row in mine]
+        ax.plot(widths, [row["rate"] / 1e12 for row in mine], "o-", color=colour, label=f"{mode}, reached", linewidth=2)
+        ax.plot(widths, [row["ceiling"] / 1e12 for row in mine], "--", color=colour, label=f"{mode}, ceiling", linewidth=1.2)
+    first = rows[:: len(PASSES)]
+    ax.plot(
+        [r["m"] for r in first], [float(r["unfused PyTorch"]) for r in first], "s-", color="0.5", label="unfused PyTorch, float32"
+    )
+    ax.set(xscale="log", yscale="log", xlabel="columns m of the sketch", ylabel="10¹² kernel evaluations a second")
+    ax.set_xticks(list(WIDTHS), [str(m) for m in WIDTHS])
+    ax.minorticks_off()
+    ax.yaxis.set_major_formatter(lambda v, _: f"{v:g}")
+    ax.grid(color="0.9")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, fontsize="small", ncols=2)
+    ax.set_title(f"k(X, X) @ S on one {torch.cuda.get_device_name()}", loc="left", fontsize=11)
+    figure.savefig(path, dpi=150, bbox_inches="tight")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder with the flights")
+    parser.add_argument("--out", type=Path, default=common.RESULTS)
+    parser.add_argument("--commit", default="", help="of the code that is measured, for the record")
+    parser.add_argument("--parts", nargs="*", default=["rates", "million", "flights", "refined", "ten-million"])
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", UserWarning)
+    claims: list[common.Claim] = []
+    parts = [f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, Triton {triton.__version__}. Commit {options.commit}."]
+    jobs: dict[str, Callable[[], tuple[list[Row], list[common.Claim]]]] = {
+        "million": lambda: million(2**20),
+        "flights": lambda: flights(options.data, 4096),
+        "refined": lambda: refined(options.data, 2**18, 4096),
+        "ten-million": lambda: ten_million(10**7),
+    }
+    options.out.mkdir(parents=True, exist_ok=True)
+    if "rates" in options.parts:
+        rows, found, text = rates(2**18)
+        shown = [{k: v for k, v in row.items() if k not in ("rate", "share", "gain", "ceiling")} for row in rows]
+        parts += [text, common.markdown_table(shown)]
+        claims += found
+        common.write_csv(options.out / "gpu.csv", rows)
+        roofline_figure(options.out / "gpu.png", rows)
+    for name in options.parts:
+        if name in jobs:
+            rows, found = jobs[name]()
+            parts.append(common.markdown_table(rows))
+            claims += found
+            torch.cuda.empty_cache()
+    common.write_report(options.out / "gpu.md", "One GPU", parts, claims)
+
+
+if __name__ == "__main__":
+    main()
