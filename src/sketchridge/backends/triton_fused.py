@@ -30,6 +30,8 @@ __all__ = ["TritonFused"]
 _KINDS: dict[type[Kernel], int] = {Gaussian: 0, Matern32: 1, Matern52: 2, Linear: 3, Polynomial: 4}
 _EPS = {"float16": 2.0**-11, "float16x2": 2.0**-15, "float32": 2.0**-23, "float64": 2.0**-52}
 _COLUMNS = 64  # of a tile
+_SHAPES = {1: (128, 8, 3), 2: (64, 4, 3), 3: (64, 4, 3)}  # rows, warps and stages of a program, by passes
+_REGISTERS = {1: 128}  # of a thread, by passes, where sums are narrow: two programs then share a multiprocessor
 _CHUNK = 2**14  # columns summed by the tensor cores before they start afresh
 _FEATURES = 64  # coordinates or sketch rows multiplied at a time
 _RANGE = 2.0**14  # of ‖u‖² and of scaled numbers: float16 ends at 65504
@@ -70,18 +72,22 @@ def _pairing(u, U, Z, rows, cols, K: tl.constexpr, KB: tl.constexpr):
 
 @triton.jit
 def _matmul(
-    U, Z, V, V_low, OUT, scale, gain, coef0, t, q,
-    STEPS: tl.constexpr, K: tl.constexpr, KB: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BQ: tl.constexpr,
+    U, Z, V, V_low, OUT, scale, gain, coef0, t,
+    STEPS: tl.constexpr, K: tl.constexpr, KB: tl.constexpr, Q: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BQ: tl.constexpr,
     PASSES: tl.constexpr, KIND: tl.constexpr, DEGREE: tl.constexpr,
 ):  # fmt: skip
     """OUT[c] = gain·k(X, Z[chunk c]) V[chunk c], for a block of rows, a block of columns of V and a chunk c of the points Z."""
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     u = tl.load(U + rows[:, None] * K + tl.arange(0, KB)[None, :])
-    out_cols = tl.program_id(1) * BQ + tl.arange(0, BQ)
+    first = tl.program_id(2) * (STEPS * BN)
+    Z += first * K
+    V += first * Q + tl.program_id(1) * BQ
+    V_low += first * Q + tl.program_id(1) * BQ
+    lanes = tl.arange(0, BQ)[None, :]
     total = tl.zeros((BM, BQ), dtype=tl.float32)
-    for j in range(STEPS):
-        cols = (tl.program_id(2) * STEPS + j) * BN + tl.arange(0, BN)
-        v = tl.load(V + cols[:, None] * q + out_cols[None, :])
+    for j in range(0, STEPS * BN, BN):
+        cols = j + tl.arange(0, BN)
+        v = tl.load(V + cols[:, None] * Q + lanes)
         k = _profile(_pairing(u, U, Z, rows, cols, K, KB), scale, gain, coef0, KIND, DEGREE)
         high = k.to(tl.float16)
         if PASSES == 1:
@@ -94,9 +100,8 @@ def _matmul(
             low = (k - high.to(tl.float32)).to(tl.float16)
             part = tl.dot(high, v)
             part = tl.dot(low, v, part)
-            v_low = tl.load(V_low + cols[:, None] * q + out_cols[None, :])
-            total += tl.dot(high, v_low, part)
-    place = (tl.program_id(2) * t + rows)[:, None] * q + out_cols[None, :]
+            total += tl.dot(high, tl.load(V_low + cols[:, None] * Q + lanes), part)
+    place = (tl.program_id(2) * t + rows)[:, None] * Q + tl.program_id(1) * BQ + lanes
     tl.store(OUT + place, total, mask=(rows < t)[:, None])
 
 
@@ -175,7 +180,7 @@ class TritonFused(TorchTiles):
         passes = (1 if self.precision == "float16" else 2) if exact else 3
         wide = 256 if passes < 3 else 128
         width = min(wide, max(16, triton.next_power_of_2(q)))
-        rows, warps = (128, 8) if passes == 1 else (64, 4)
+        rows, warps, stages = _SHAPES[passes]
         chunk = _chunk(n, -(-t // rows) * -(-q // width))
         low = None if exact else _padded(torch, (V - high).to(torch.float16), chunk, width)
         high, Z = _padded(torch, high, chunk, width), _padded(torch, points.Z[cols], chunk, 1)
@@ -187,9 +192,9 @@ class TritonFused(TorchTiles):
             grid = (len(U) // rows, high.shape[1] // width, chunks)
             lanes = min(U.shape[1], _FEATURES)
             _matmul[grid](
-                U, Z, high, high if low is None else low, partial, points.scale, points.gain, points.coef0, size, high.shape[1],
-                STEPS=chunk // _COLUMNS, K=U.shape[1], KB=lanes, BM=rows, BN=_COLUMNS, BQ=width, PASSES=passes,
-                KIND=points.kind, DEGREE=points.degree, num_warps=warps, num_stages=3,
+                U, Z, high, high if low is None else low, partial, points.scale, points.gain, points.coef0, size,
+                STEPS=chunk // _COLUMNS, K=U.shape[1], KB=lanes, Q=high.shape[1], BM=rows, BN=_COLUMNS, BQ=width, PASSES=passes,
+                KIND=points.kind, DEGREE=points.degree, num_warps=warps, num_stages=stages, maxnreg=_REGISTERS.get(passes) if width <= 128 else None,
             )  # fmt: skip
             out[start : start + size] += partial[:, :, :q].sum(dim=0, dtype=torch.float64) * (units / points.gain)
 
