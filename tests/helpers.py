@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from sketchridge import kernels, sketches
-from sketchridge.backends import NumpyTiles
+from sketchridge.backends import Backend, NumpyTiles
 from sketchridge.state import State, build
 
 Array = np.ndarray
@@ -36,6 +37,24 @@ def assert_close(
 def assert_close_each(actual: Array, desired: Array, kind: str | np.dtype = "float64") -> None:
     """|actual − desired| ≤ tol · |desired|, entry by entry."""
     np.testing.assert_allclose(actual, desired, rtol=tol(kind), atol=0, strict=True)
+
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+class OnHost:
+    """A backend whose primitives return NumPy arrays, wherever it computes."""
+
+    primitives = ("matmul", "residual_sqnorm", "block", "schur", "gram", "product", "leverages")
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    def __getattr__(self, name: str) -> object:
+        value = getattr(self.backend, name)
+        if name not in self.primitives:
+            return value
+        return lambda *arguments: self.backend.to_numpy(value(*arguments))
 
 
 def normal(n: int, d: int, seed: int = 0) -> Array:

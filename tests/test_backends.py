@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
-from helpers import KERNEL_CASES, KernelCase, assert_close, normal
+from helpers import DEVICE, KERNEL_CASES, KernelCase, OnHost, assert_close, normal
 from scipy.linalg import solve_triangular
 
 from sketchridge.backends import BACKENDS as NAMES
-from sketchridge.backends import Backend, NumpyTiles, as_backend
+from sketchridge.backends import NumpyTiles, as_backend
+from sketchridge.backends.torch_tiles import TorchTiles
+from sketchridge.backends.triton_fused import TritonFused
 from sketchridge.kernels import Gaussian, Laplacian, Linear, Matern32
 
 
@@ -23,7 +26,7 @@ class BackendCase:
     """A maker of a backend, and the tile side near which its shapes are odd."""
 
     id: str
-    make: Callable[[], Backend]
+    make: Callable[[], Any]
     tile: int
 
     def __str__(self) -> str:
@@ -39,6 +42,10 @@ BACKENDS = [
     BackendCase("numpy-one-worker", lambda: NumpyTiles(workers=1), 512),
     BackendCase("numpy-two-workers", lambda: NumpyTiles(workers=2), 512),
     BackendCase("numpy-little-memory", lambda: NumpyTiles(memory=4096), 9),
+    BackendCase("torch", lambda: OnHost(TorchTiles("float64", device=DEVICE)), 512),
+    BackendCase("torch-float32", lambda: OnHost(TorchTiles("float32", device=DEVICE)), 512),
+    BackendCase("triton", lambda: OnHost(TritonFused("float32", device=DEVICE)), 64),
+    BackendCase("triton-float64", lambda: OnHost(TritonFused("float64", device=DEVICE)), 64),
 ]
 SHAPES = [(1, 1, 1, 1), (1, 9, 3, 3), (9, 1, 2, 3), (10, 6, 20, 1), (6, 13, 1, 100), (14, 15, 8, 2)]  # t, n, m, d
 
@@ -84,12 +91,19 @@ def check_schur(backend, kernel, X, Z, F, F_Z):
     assert_close(out, solve_triangular(L, (K - product).T, lower=True).T, scale=scale)
 
 
+def check_leverages(backend, H, D):
+    out = backend.leverages(H, D)
+    assert out.dtype == np.float64
+    assert_close(out, H.astype(float) ** 2 @ D)
+
+
 def check_all(backend, kernel, X, Z, m):
     H, C = normal(len(Z), m, seed=5), normal(len(X), m, seed=6)
     check_matmul(backend, kernel, X, Z, H)
     check_residual_sqnorm(backend, kernel, X, Z, H, C)
     check_block(backend, kernel, X, Z)
     check_schur(backend, kernel, X, Z, C, H)
+    check_leverages(backend, H, normal(m, 2, seed=7) ** 2)
 
 
 @every_backend
@@ -236,7 +250,16 @@ def test_series_of_calls_can_be_nested(backend_case: BackendCase):
 @pytest.mark.parametrize("name", [*NAMES, "auto"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_as_backend_knows_every_name(name, dtype):
-    assert as_backend(name, dtype).dtype == np.dtype(dtype)
+    if name == "triton" and DEVICE == "cpu":
+        with pytest.raises(RuntimeError, match=r"A GPU was asked for .* but PyTorch .* sees none: use backend='numpy'"):
+            as_backend(name, dtype)
+    else:
+        assert as_backend(name, dtype).dtype == np.dtype(dtype)
+
+
+def test_a_gpu_is_taken_for_many_rows_only():
+    assert as_backend("auto", "float64", 1000).name == "numpy"
+    assert as_backend("auto", "float64", 10**6).name == ("triton" if DEVICE == "cuda" else "numpy")
 
 
 def test_as_backend_keeps_objects():
@@ -247,7 +270,8 @@ def test_as_backend_keeps_objects():
 ERRORS = {
     "unknown backend": (("cuda", "float64"), "Unknown backend 'cuda': give 'auto', one of 'numpy'"),
     "not a name": ((3, "float64"), "Unknown backend 3"),
-    "unknown dtype": (("numpy", "float16"), "Unknown dtype 'float16': give 'auto', 'float32' or 'float64'"),
+    "unknown dtype": (("numpy", "int8"), "Unknown dtype 'int8': give 'auto', 'float16', 'float16x2', 'float32' or 'float64'"),
+    "half on the CPU": (("numpy", "float16"), "dtype='float16' needs a GPU and backend='triton', but the backend is 'numpy'"),
 }
 
 

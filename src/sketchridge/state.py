@@ -52,7 +52,7 @@ class State:
         Its columns are as small as E says, and so is the rounding in products with them: the error of V2 is smaller by √(E₁/λ)
         than with F, whose columns are all alike.
         """
-        return self.backend.product(self.factor.F, self.V / np.sqrt(len(self.X)))
+        return self.backend.tall(self.factor.F, self.V / np.sqrt(len(self.X)))
 
     @cached_property
     def M(self) -> Array:
@@ -137,9 +137,9 @@ class Ridge:
         return state.backend.factor_definite(state.M + state.backend.asarray(self.lam * np.eye(len(state.E))))
 
     def shrink(self, B: Array) -> Array:
-        """(HᵀH + λI)⁻¹B: (r, q). It is diag(D) B but for rounding in H, of about 8√r·ε·E₁."""
-        state = self.state
-        if 8 * np.sqrt(len(B)) * np.finfo(float).eps * state.largest <= _DIAGONAL * self.lam:
+        """(HᵀH + λI)⁻¹B: (r, q). It is diag(D) B but for rounding in H, of about 8√r·ε·E₁, which may be small or drowned."""
+        state, rounding = self.state, 8 * np.sqrt(len(B)) * np.finfo(float).eps
+        if rounding <= max(_DIAGONAL * self.lam / state.largest, self.backend.eps):
             return self.D[:, None] * B
         return state.backend.solve_definite(self._definite, B)
 

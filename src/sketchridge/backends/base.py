@@ -50,6 +50,10 @@ class Backend(ABC):
         """S[rows, columns]."""
         return self.asarray(sketch.entries(rows, columns))
 
+    def tall(self, F: Array, V: Array) -> Any:
+        """F V, with F (n, r), V (r, q); where that does not fit, something that gives slices of its rows."""
+        return self.product(F, V)
+
     def beside(self, H: Array, column: Array) -> Array:
         """H (n, r) with one more column (n,)."""
         return self.xp.concat([H, column[:, None]], axis=1)

@@ -69,7 +69,9 @@ class TorchTiles(Backend):
         return partial(type(self), self.precision, device=str(self.device)), ()
 
     def asarray(self, A: Any) -> Array:
-        return self.torch.as_tensor(A, dtype=self.torch.float64, device=self.device)
+        if not isinstance(A, self.torch.Tensor):
+            A = self.torch.from_numpy(np.array(A, dtype=float))
+        return A.to(self.device, self.torch.float64)
 
     def to_numpy(self, A: Array) -> np.ndarray:
         return A.cpu().numpy()
@@ -96,7 +98,7 @@ class TorchTiles(Backend):
     def matmul(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, V: Array) -> Array:
         V = self._native(V)
         out = self.zeros(len(X), V.shape[1])
-        for cols in self._pieces(V):
+        for cols in self._pieces(V) if V.shape[1] else ():
             right = V[cols].to(self._type)
             for rows, part, tile in self._tiles(kernel, X, Z, cols):
                 out[rows] += tile @ right[part]
@@ -124,7 +126,7 @@ class TorchTiles(Backend):
         out = self.block(kernel, X, Z)
         for rows in self._pieces(out):
             if F.shape[1]:
-                out[rows] -= F[rows] @ F_Z.T
+                out[rows].addmm_(F[rows], F_Z.T, alpha=-1)
             out[rows] = self.torch.linalg.solve_triangular(L.T, out[rows], upper=True, left=False)
         return out
 
@@ -145,21 +147,22 @@ class TorchTiles(Backend):
                 out[i + step :, i : i + step] = out[i : i + step, i + step :].T
         return out
 
-    def product(self, F: Array, V: Array) -> Any:
+    def product(self, F: Array, V: Array) -> Array:
         F, V = self._native(F), self._native(V)
-        size = 8 * len(F) * V.shape[1]
-        if size > _PIECE_BYTES and size > self._free() - _RESERVE:
-            return Product(F, V)
-        out = self.torch.empty((len(F), V.shape[1]), dtype=self.torch.float64, device=self.device)
+        out = self.zeros(len(F), V.shape[1])
         for rows in self._pieces(F):
             self.torch.matmul(F[rows], V, out=out[rows])
         return out
+
+    def tall(self, F: Array, V: Array) -> Any:
+        size = 8 * len(F) * V.shape[1]
+        return Product(F, V) if size > _PIECE_BYTES and size > self._free() - _RESERVE else self.product(F, V)
 
     def beside(self, H: Array, column: Array) -> Any:
         return Product(H.F, H.V, *H.beside, column) if isinstance(H, Product) else super().beside(H, column)
 
     def leverages(self, H: Array, D: Array) -> Array:
-        H, out = self._native(H), self.zeros(len(H), D.shape[1])
+        H, D, out = self._native(H), self._native(D), self.zeros(len(H), D.shape[1])
         for rows in self._pieces(H):
             out[rows] = H[rows] ** 2 @ D
         return out

@@ -190,11 +190,11 @@ class TritonFused(TorchTiles):
             size = min(block, t - start)
             partial = torch.empty((chunks, size, high.shape[1]), dtype=torch.float32, device=self.device)
             grid = (len(U) // rows, high.shape[1] // width, chunks)
-            lanes = min(U.shape[1], _FEATURES)
+            lanes, registers = min(U.shape[1], _FEATURES), _REGISTERS.get(passes) if width <= 128 else None
             _matmul[grid](
                 U, Z, high, high if low is None else low, partial, points.scale, points.gain, points.coef0, size,
                 STEPS=chunk // _COLUMNS, K=U.shape[1], KB=lanes, Q=high.shape[1], BM=rows, BN=_COLUMNS, BQ=width, PASSES=passes,
-                KIND=points.kind, DEGREE=points.degree, num_warps=warps, num_stages=stages, maxnreg=_REGISTERS.get(passes) if width <= 128 else None,
+                KIND=points.kind, DEGREE=points.degree, num_warps=warps, num_stages=stages, maxnreg=registers,
             )  # fmt: skip
             out[start : start + size] += partial[:, :, :q].sum(dim=0, dtype=torch.float64) * (units / points.gain)
 
