@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchridge import tuning
 from sketchridge.backends import Backend, NumpyTiles, as_backend
+from sketchridge.backends.base import Product
 from sketchridge.certify import Certificate, norm_certificate, trace_certificate
 from sketchridge.dense import DenseRidge, dense_ridge
 from sketchridge.kernels import Kernel
@@ -300,6 +301,8 @@ class SketchedKernelRidge(KernelRegressor):
         """The state's backend, or for dtype="auto" one in single precision where that costs no more than ``error``."""
         backend = state.backend
         named = self.dtype == "auto" and not isinstance(self.backend, Backend) and backend.precision == "float64"
+        if named and isinstance(state.H, Product):  # with F instead of H errors are larger by √(E₁/λ)
+            return backend
         return as_backend(backend.name, "float32") if named and tuning.single_precision_error(state, lam) <= error else backend
 
     def _for_entries(self, backend: Backend, kernel: Kernel, X: Array, sketch: Sketch) -> Backend:

@@ -163,6 +163,9 @@ class _Cholesky:
         M = self.backend.to_numpy(self.backend.block(self.kernel, self.X[rows], self.X[rows]) - F @ F.T)  # (b, b)
         floor = _rank_floor(self.backend.to_numpy(self.start.diag[rows]), len(self.pivots) + len(rows))
         needed = shares * np.diagonal(M)
+        whole = None if shares.any() else _cholesky(M, floor)
+        if whole is not None:
+            return rows, self.backend.asarray(whole)
         places, columns, dependent = [], [], []
         for j in range(len(rows)):
             if M[j, j] <= floor[j]:
@@ -250,6 +253,15 @@ def _chunks(backend: Backend, sketch: EntrySketch, rows: range, start: int, stop
     for i in range(start, stop, backend.columns):
         columns = range(i, min(i + backend.columns, stop))
         yield slice(columns.start, columns.stop), backend.entries(sketch, rows, columns)
+
+
+def _cholesky(M: np.ndarray, floor: np.ndarray) -> np.ndarray | None:
+    """The factor of a matrix whose pivots are all above the floor; None for any other."""
+    try:
+        L = np.linalg.cholesky(M)
+    except np.linalg.LinAlgError:
+        return None
+    return L if (np.diagonal(L) ** 2 > floor).all() else None
 
 
 def _rank_floor(diag: Array, rank: int) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchridge.backends.base import Array, Backend
+from sketchridge.backends.base import Array, Backend, Product
 from sketchridge.factor import Factor, factorize, spectrum
 from sketchridge.kernels import Kernel
 from sketchridge.sketches import Sketch
@@ -47,7 +47,7 @@ class State:
 
     @cached_property
     def H(self) -> Array:
-        """F V/√n, with HᵀH = diag(E) up to rounding: (n, r).
+        """F V/√n, with HᵀH = diag(E) up to rounding: (n, r), or a Product.
 
         Its columns are as small as E says, and so is the rounding in products with them: the error of V2 is smaller by √(E₁/λ)
         than with F, whose columns are all alike.
@@ -139,7 +139,7 @@ class Ridge:
     def shrink(self, B: Array) -> Array:
         """(HᵀH + λI)⁻¹B: (r, q). It is diag(D) B but for rounding in H, of about 8√r·ε·E₁, which may be small or drowned."""
         state, rounding = self.state, 8 * np.sqrt(len(B)) * np.finfo(float).eps
-        if rounding <= max(_DIAGONAL * self.lam / state.largest, self.backend.eps):
+        if isinstance(state.H, Product) or rounding <= max(_DIAGONAL * self.lam / state.largest, self.backend.eps):
             return self.D[:, None] * B
         return state.backend.solve_definite(self._definite, B)
 

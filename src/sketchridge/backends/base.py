@@ -12,9 +12,48 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from sketchridge.kernels import Kernel
 from sketchridge.sketches import EntrySketch
 
-__all__ = ["Array", "Backend"]
+__all__ = ["Array", "Backend", "Product"]
 
 Array = Any  # an array of the backend's own: of NumPy, or a tensor on a device
+
+
+class Product:
+    """[F V, beside] for an F that fills much of a device's memory: never held, but known by its factors. Its rows are F V's."""
+
+    def __init__(self, F: Array, V: Array, beside: Array | None = None) -> None:
+        self.F, self.V, self.beside = F, V, beside  # (n, r), (r, q), (n,)
+        self.shape = (len(F), V.shape[1] + (beside is not None))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> Array:
+        return self.F[rows] @ self.V
+
+    def apart(self, C: Array) -> tuple[Any, Array]:
+        """H' and C' with C Hᵀ = C' H'ᵀ, where H' has the columns of F."""
+        if self.beside is None:
+            return self.F, C @ self.V.T
+        q = self.V.shape[1]
+        left = C[:, :q] @ self.V.T
+        out = left.new_empty((len(C), left.shape[1] + 1))
+        out[:, :-1], out[:, -1] = left, C[:, q]
+        return _Beside(self.F, self.beside), out
+
+
+class _Beside:
+    """[F, column], whose rows are put together when they are asked for."""
+
+    def __init__(self, F: Array, column: Array) -> None:
+        self.F, self.column, self.shape = F, column, (len(F), F.shape[1] + 1)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> Array:
+        out = self.F.new_empty((len(self.F[rows]), self.shape[1]))
+        out[:, :-1], out[:, -1] = self.F[rows], self.column[rows]
+        return out
 
 
 class Backend(ABC):
@@ -51,7 +90,7 @@ class Backend(ABC):
         return self.asarray(sketch.entries(rows, columns))
 
     def tall(self, F: Array, V: Array) -> Any:
-        """F V, with F (n, r), V (r, q); where that does not fit, something that gives slices of its rows."""
+        """F V, with F (n, r), V (r, q), or a Product where that would take much of the memory."""
         return self.product(F, V)
 
     def beside(self, H: Array, column: Array) -> Array:

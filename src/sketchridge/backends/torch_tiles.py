@@ -9,35 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from sketchridge.backends.base import Array, Backend
+from sketchridge.backends.base import Array, Backend, Product
 from sketchridge.backends.philox import signs
 from sketchridge.kernels import Kernel
 from sketchridge.sketches import EntrySketch, RademacherSketch
 
-__all__ = ["Product", "TorchTiles"]
+__all__ = ["TorchTiles"]
 
 _TILE_BYTES = {"cpu": 2**21, "cuda": 2**29}  # of a tile of k(X, Z)
 _PIECE_BYTES = 2**31  # of a piece of an array as long as the data, while it is converted or multiplied
-_RESERVE = 2**32  # bytes of the device left for pieces and tiles
 _placed: dict[tuple[int, int, str], tuple[Any, Any, Array]] = {}  # coordinates on a device, by kernel and points
-
-
-class Product:
-    """F V, computed piece by piece where it is used: for factors that fill half of the device's memory."""
-
-    def __init__(self, F: Array, V: Array, *beside: Array) -> None:
-        self.F, self.V, self.beside = F, V, beside  # further columns
-        self.shape = (len(F), V.shape[1] + len(beside))
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: slice) -> Array:
-        out = self.F.new_empty((len(self.F[rows]), self.shape[1]))
-        out[:, : self.V.shape[1]] = self.F[rows] @ self.V
-        for j, column in enumerate(self.beside, self.V.shape[1]):
-            out[:, j] = column[rows]
-        return out
 
 
 class TorchTiles(Backend):
@@ -96,24 +77,33 @@ class TorchTiles(Backend):
         return self.torch.cholesky_solve(B, factor)
 
     def matmul(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, V: Array) -> Array:
+        if isinstance(V, Product):
+            return self.matmul(kernel, X, Z, V.F) @ V.V
         V = self._native(V)
         out = self.zeros(len(X), V.shape[1])
         for cols in self._pieces(V) if V.shape[1] else ():
-            right = V[cols].to(self._type)
-            for rows, part, tile in self._tiles(kernel, X, Z, cols):
-                out[rows] += tile @ right[part]
+            self._add_products(out, kernel, X, Z, cols, V[cols])
         return out
 
+    def _add_products(self, out: Array, kernel: Kernel, X: np.ndarray, Z: np.ndarray, cols: slice, V: Array) -> None:
+        V = V.to(self._type)
+        for rows, part, tile in self._tiles(kernel, X, Z, cols, self._type):
+            out[rows] += tile @ V[part]
+
     def residual_sqnorm(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, H: Array, C: Array) -> Array:
-        H, C = self._native(H), self._native(C).to(self._type)
-        out = self.zeros(len(X))
-        for cols in self._pieces(H):
-            right = H[cols].to(self._type)
-            for rows, part, tile in self._tiles(kernel, X, Z, cols):
-                if right.shape[1]:
-                    tile = self.torch.addmm(tile, C[rows], right[part].T, alpha=-1)
-                out[rows] += self.torch.einsum("ij,ij->i", tile, tile)
+        H, C, out = self._native(H), self._native(C), self.zeros(len(X))
+        if isinstance(H, Product):
+            H, C = H.apart(C)
+        for cols in self._pieces(H) if H.shape[1] else self._pieces(self.zeros(len(Z), 1)):
+            self._add_squares(out, kernel, X, Z, cols, H[cols], C)
         return out
+
+    def _add_squares(self, out: Array, kernel: Kernel, X: np.ndarray, Z: np.ndarray, cols: slice, H: Array, C: Array) -> None:
+        H, C = H.to(self._type), C.to(self._type)
+        for rows, part, tile in self._tiles(kernel, X, Z, cols, self._type):
+            if H.shape[1]:
+                tile.addmm_(C[rows], H[part].T, alpha=-1)
+            out[rows] += self.torch.einsum("ij,ij->i", tile, tile)
 
     def block(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> Array:
         out = self.zeros(len(X), len(Z))
@@ -124,14 +114,21 @@ class TorchTiles(Backend):
     def schur(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, F: Array, F_Z: Array, L: Array) -> Array:
         F, F_Z, L = self._native(F), self._native(F_Z), self._native(L)
         out = self.block(kernel, X, Z)
+        if not len(L):
+            return out
+        inverse = self.solve_triangular(L, self.torch.eye(len(L), dtype=L.dtype, device=self.device)).T
         for rows in self._pieces(out):
             if F.shape[1]:
                 out[rows].addmm_(F[rows], F_Z.T, alpha=-1)
-            out[rows] = self.torch.linalg.solve_triangular(L.T, out[rows], upper=True, left=False)
+            solved = out[rows] @ inverse
+            out[rows].addmm_(solved, L.T, alpha=-1)  # what an inverse leaves, solved for once more
+            out[rows] = solved.addmm_(out[rows], inverse)
         return out
 
     def gram(self, F: Array, G: Array | None = None) -> Array:
         """Without G a symmetric matrix: blocks of columns from the diagonal on, at little more than half the price."""
+        if isinstance(F, Product):
+            return F.V.T @ (self.gram(F.F) @ F.V if G is None else self.gram(F.F, G))
         F, G = self._native(F), None if G is None else self._native(G)
         out = self.zeros(F.shape[1], F.shape[1] if G is None else G.shape[1])
         step = -(-F.shape[1] // 8) or 1
@@ -148,6 +145,8 @@ class TorchTiles(Backend):
         return out
 
     def product(self, F: Array, V: Array) -> Array:
+        if isinstance(F, Product):
+            return self.product(F.F, F.V @ V)
         F, V = self._native(F), self._native(V)
         out = self.zeros(len(F), V.shape[1])
         for rows in self._pieces(F):
@@ -156,10 +155,10 @@ class TorchTiles(Backend):
 
     def tall(self, F: Array, V: Array) -> Any:
         size = 8 * len(F) * V.shape[1]
-        return Product(F, V) if size > _PIECE_BYTES and size > self._free() - _RESERVE else self.product(F, V)
+        return Product(F, V) if size > _PIECE_BYTES and size > self._free() / 2 else self.product(F, V)
 
     def beside(self, H: Array, column: Array) -> Any:
-        return Product(H.F, H.V, *H.beside, column) if isinstance(H, Product) else super().beside(H, column)
+        return Product(H.F, H.V, column) if isinstance(H, Product) else super().beside(H, column)
 
     def leverages(self, H: Array, D: Array) -> Array:
         H, D, out = self._native(H), self._native(D), self.zeros(len(H), D.shape[1])
@@ -176,12 +175,13 @@ class TorchTiles(Backend):
         for i in range(0, len(A), size):
             yield slice(i, min(i + size, len(A)))
 
-    def _tiles(
-        self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, cols: slice, dtype: Any = None
-    ) -> Iterator[tuple[slice, slice, Array]]:
+    def _tiles(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, cols: slice, dtype: Any) -> Iterator[tuple[slice, slice, Array]]:
         """k(X[rows], Z[cols][part]) for all rows, with the rows and the part of the columns it stands for."""
-        dtype = dtype or self._type
         left, right = self._coordinates(kernel, X), self._coordinates(kernel, Z)[cols]
+        if kernel.geometry == "distance":  # −‖u − v‖² = (2u, −‖u‖², 1)·(v, 1, −‖v‖²)
+            left = self.torch.cat([2 * left, -_squares(left), left.new_ones((len(left), 1))], dim=1)
+            right = self.torch.cat([right, right.new_ones((len(right), 1)), -_squares(right)], dim=1)
+        left, right = left.to(dtype), right.to(dtype)
         side = int(np.sqrt(_TILE_BYTES.get(self.device.type, 2**24) / dtype.itemsize))
         width = max(1, min(len(right), side))
         height = max(1, side * side // width)
@@ -189,16 +189,13 @@ class TorchTiles(Backend):
             rows = slice(i, min(i + height, len(X)))
             for j in range(0, len(right), width):
                 part = slice(j, min(j + width, len(right)))
-                yield rows, part, self._tile(kernel, left[rows], right[part], dtype)
+                yield rows, part, self._tile(kernel, left[rows], right[part])
 
-    def _tile(self, kernel: Kernel, u: Array, v: Array, dtype: Any) -> Array:
+    def _tile(self, kernel: Kernel, u: Array, v: Array) -> Array:
         if kernel.geometry == "opaque":
-            return self.asarray(kernel.block(u.cpu().numpy(), v.cpu().numpy())).to(dtype)
-        s = u.to(dtype) @ v.to(dtype).T
+            return self.asarray(kernel.block(u.cpu().numpy(), v.cpu().numpy())).to(u.dtype)
+        s = u @ v.T
         if kernel.geometry == "distance":
-            s *= 2
-            s -= (u * u).sum(dim=1)[:, None].to(dtype)
-            s -= (v * v).sum(dim=1).to(dtype)
             s.clamp_(max=0)
         kernel.profile(s, self.torch)
         return s
@@ -228,6 +225,10 @@ class TorchTiles(Backend):
                 f"{what} needs {needed:,} bytes of the GPU's memory, but {int(self._free()):,} are free: give a smaller "
                 "sketch_size, fewer rows, or backend='numpy'."
             )
+
+
+def _squares(U: Array) -> Array:
+    return (U * U).sum(dim=1, keepdim=True)
 
 
 def _modules() -> tuple[Any, Any]:

@@ -149,29 +149,13 @@ class TritonFused(TorchTiles):
         self.precision = dtype
 
         self.eps = _EPS[dtype]
+        self._last: tuple[tuple[Any, ...], _Points | None] | None = None  # the points of the last call
         self.far = 2.0**-34 if dtype != "float64" else 0.0
 
-    def matmul(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, V: Array) -> Array:
+    def _add_products(self, out: Array, kernel: Kernel, X: np.ndarray, Z: np.ndarray, cols: slice, V: Array) -> None:
         points = self._points(kernel, X, Z)
-        V = self._native(V)
-        if points is None or not len(X) or not V.shape[1]:
-            return super().matmul(kernel, X, Z, V)
-        out = self.zeros(len(X), V.shape[1])
-        for cols in self._pieces(V):
-            self._add_products(out, points, cols, V[cols])
-        return out
-
-    def residual_sqnorm(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, H: Array, C: Array) -> Array:
-        points = self._points(kernel, X, Z)
-        H, C = self._native(H), self._native(C)
-        if points is None or not len(X) or not H.shape[1]:
-            return super().residual_sqnorm(kernel, X, Z, H, C)
-        out = self.zeros(len(X))
-        for cols in self._pieces(H):
-            self._add_squares(out, points, cols, H[cols], C)
-        return out
-
-    def _add_products(self, out: Array, points: _Points, cols: slice, V: Array) -> None:
+        if points is None:
+            return super()._add_products(out, kernel, X, Z, cols, V)
         torch, (n, q), t = self.torch, V.shape, len(out)
         units = _powers(torch, V.abs().amax(dim=0))
         V = V / units
@@ -198,7 +182,12 @@ class TritonFused(TorchTiles):
             )  # fmt: skip
             out[start : start + size] += partial[:, :, :q].sum(dim=0, dtype=torch.float64) * (units / points.gain)
 
-    def _add_squares(self, out: Array, points: _Points, cols: slice, H: Array, C: Array) -> None:
+        return None
+
+    def _add_squares(self, out: Array, kernel: Kernel, X: np.ndarray, Z: np.ndarray, cols: slice, H: Array, C: Array) -> None:
+        points = self._points(kernel, X, Z) if H.shape[1] else None
+        if points is None:
+            return super()._add_squares(out, kernel, X, Z, cols, H, C)
         torch, t, n = self.torch, len(out), len(H)
         units = _powers(torch, H.abs().amax(dim=0))
         lanes = min(_FEATURES, max(16, triton.next_power_of_2(H.shape[1])))
@@ -217,6 +206,7 @@ class TritonFused(TorchTiles):
             KIND=points.kind, DEGREE=points.degree, num_warps=4, num_stages=3,
         )  # fmt: skip
         out += partial.sum(dim=0, dtype=torch.float64)
+        return None
 
     def _rows(self, n: int, chunk: int, width: int, t: int) -> int:
         """Rows handled at a time, so that the partial sums are small."""
@@ -230,10 +220,12 @@ class TritonFused(TorchTiles):
     def _points(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> _Points | None:
         """The points in float16 pieces, or None where a kernel, precision or range is not for this backend's kernels."""
         kind = _KINDS.get(type(kernel))
-        if kind is None or self.precision == "float64" or not len(Z):
+        if kind is None or self.precision == "float64" or not len(Z) or not len(X):
             return None
-        U, W = self._coordinates(kernel, X), self._coordinates(kernel, Z)
-        return _Points.of(self.torch, kernel, kind, U, W)
+        if self._last is None or any(a is not b for a, b in zip(self._last[0], (kernel, X, Z), strict=True)):
+            U, W = self._coordinates(kernel, X), self._coordinates(kernel, Z)
+            self._last = (kernel, X, Z), _Points.of(self.torch, kernel, kind, U, W)
+        return self._last[1]
 
 
 class _Points:
