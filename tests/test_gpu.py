@@ -12,8 +12,9 @@ from sklearn.base import clone
 
 from sketchridge import ActiveLearner, SketchedKernelRidge
 from sketchridge.backends import NumpyTiles, torch_tiles, triton_fused
+from sketchridge.backends.base import Product
 from sketchridge.backends.philox import signs
-from sketchridge.backends.torch_tiles import Product, TorchTiles
+from sketchridge.backends.torch_tiles import TorchTiles
 from sketchridge.backends.triton_fused import TritonFused
 from sketchridge.kernels import Gaussian, Matern32, Matern52, Polynomial
 from sketchridge.sketches import RademacherSketch
@@ -111,7 +112,7 @@ def test_the_estimator_is_the_same_on_tensors(options, lazy, monkeypatch):
     """Fit, λ path, all variances, bounds and the exact mean, with factors held whole or made piece by piece."""
     if lazy:
         monkeypatch.setattr(torch_tiles, "_PIECE_BYTES", 2**12)
-        monkeypatch.setattr(TorchTiles, "_free", lambda self: 2**32 + 2**14)
+        monkeypatch.setattr(TorchTiles, "tall", lambda self, F, V: Product(F, V))
     X, X_new = normal(300, 3), normal(20, 3, seed=2)
     Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]]) + targets(300, 2) / 3
     one, two = (

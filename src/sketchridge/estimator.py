@@ -275,6 +275,13 @@ class SketchedKernelRidge(KernelRegressor):
                     "the sketch, not λ, regularises, and V2 is far above V1. Give a larger sketch_size or sketch_size='auto'.",
                     stacklevel=4,
                 )
+        if ridge.backend.precision != "float64" and ridge.lam < ridge.backend.eps * ridge.state.largest:
+            warnings.warn(
+                f"Kernel products in {ridge.backend.precision} are too coarse for λ = {ridge.lam:.3g}, below their rounding of the "
+                f"largest eigenvalue {ridge.state.largest:.3g}: V2 is not to be trusted. Use dtype='auto' or 'float64', or a larger "
+                "alpha.",
+                stacklevel=4,
+            )
         if self.solver == "pcg":
             quick = self._affordable(ridge.state, ridge.lam, _STEP_ERROR)
             self._exact_mean = exact_mean(ridge, tol=_MEAN_TOL, quick=quick)

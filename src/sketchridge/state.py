@@ -91,8 +91,7 @@ class State:
     @cached_property
     def spread(self) -> float:
         """The largest ‖u‖² in the kernel's coordinates, by which rounding grows in squared distances; 0 for other kernels."""
-        U = self.kernel.coordinates(self.X)
-        return float(np.einsum("ij,ij->i", U, U).max()) if self.kernel.geometry == "distance" else 0.0
+        return self.backend.spread(self.kernel, self.X) if self.kernel.geometry == "distance" else 0.0
 
     @property
     def largest(self) -> float:

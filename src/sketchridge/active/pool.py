@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchridge.backends.base import Backend
 from sketchridge.factor import RowFactor
 from sketchridge.progress import status
 from sketchridge.state import Ridge, State, row_blocks
@@ -68,29 +69,36 @@ def chunks(rows: Array, size: int, task: str) -> Iterator[Array]:
 
 @dataclass(frozen=True, eq=False)
 class _Columns:
-    """An array of statistics (p, width), in memory or in a scratch file that goes with it."""
+    """An array of statistics (p, width), where the backend computes or in a scratch file that goes with it."""
 
-    array: Array | None
+    backend: Backend
+    array: Any
     file: Any
     shape: tuple[int, int]
 
     @classmethod
-    def make(cls, shape: tuple[int, int], free: int) -> _Columns:
+    def make(cls, backend: Backend, shape: tuple[int, int], free: int) -> _Columns:
         """Zeros, in memory where they fit into so many bytes."""
         size = 8 * shape[0] * shape[1]
         if size <= free:
-            return cls(np.zeros(shape), None, shape)
+            return cls(backend, backend.zeros(*shape), None, shape)
         file = tempfile.NamedTemporaryFile(prefix="sketchridge-")  # noqa: SIM115, it lives as long as the array
         file.truncate(size)
-        return cls(None, file, shape)
+        return cls(backend, None, file, shape)
 
-    def __getitem__(self, rows: Array) -> Array:
-        return self._around(rows)[rows - rows[0]]
+    @property
+    def held(self) -> int:
+        """Bytes in memory."""
+        return 0 if self.array is None else 8 * self.shape[0] * self.shape[1]
 
-    def __setitem__(self, rows: Array, values: Array) -> None:
-        self._around(rows)[rows - rows[0]] = values
+    def __getitem__(self, rows: Array) -> Any:
+        values = self._around(rows)[rows - rows[0]]
+        return values if self.file is None else self.backend.asarray(values)
 
-    def _around(self, rows: Array) -> Array:
+    def __setitem__(self, rows: Array, values: Any) -> None:
+        self._around(rows)[rows - rows[0]] = values if self.file is None else self.backend.to_numpy(values)
+
+    def _around(self, rows: Array) -> Any:
         """A view from the first to the last row. A file is mapped anew each time, so that only these take memory."""
         start, stop, width = int(rows[0]), int(rows[-1]) + 1, self.shape[1]
         if self.array is not None:
@@ -114,11 +122,10 @@ class PoolVariance:
     def __init__(self, pool: Pool, *, memory: int = _MEMORY) -> None:
         self.pool, self.memory = pool, memory
         self.residual_form = False
-        self._reset()
-
-    def _reset(self) -> None:
         self._state: State | None = None
-        self._sums = _Columns.make((len(self.pool), 2), self.memory)  # ‖k_x‖² and 1ᵀk_x
+
+    def _reset(self, backend: Backend) -> None:
+        self._sums = _Columns.make(backend, (len(self.pool), 2), self.memory)  # ‖k_x‖² and 1ᵀk_x
         self._products: list[_Columns] = []  # Fᵀk_x, a piece for each time the sketch grew
 
     def __call__(self, ridge: Ridge, rows: Array) -> Array:
@@ -141,8 +148,8 @@ class PoolVariance:
     def _update(self, state: State, rows: Array) -> None:
         """Bring the sums up to a state that extends the one they stand for; start again for any other."""
         old = self._state
-        if old is not None and not _extends(state, old):
-            self._reset()
+        if old is None or not _extends(state, old):
+            self._reset(state.backend)
             old = None
         n_old, r_old = old.factor.F.shape if old is not None else (0, 0)
         n, r = state.factor.F.shape
@@ -159,9 +166,9 @@ class PoolVariance:
         none = backend.zeros(len(X), 0)
         for part in chunks(rows, _SUMS, _TASK):
             points = self.pool[part]
-            left = backend.to_numpy(backend.matmul(state.kernel, points, X, right))
-            sqnorm = backend.to_numpy(backend.residual_sqnorm(state.kernel, points, X, none, backend.zeros(len(points), 0)))
-            self._sums[part] += np.column_stack([sqnorm, left[:, r]])
+            left = backend.matmul(state.kernel, points, X, right)
+            sqnorm = backend.residual_sqnorm(state.kernel, points, X, none, backend.zeros(len(points), 0))
+            self._sums[part] += backend.xp.stack([sqnorm, left[:, r]], axis=1)
             start = 0
             for piece in self._products:
                 piece[part] += left[:, start : start + piece.shape[1]]
@@ -170,10 +177,10 @@ class PoolVariance:
     def _add_columns(self, state: State, rows: Array, r_old: int) -> None:
         """A pass over all labeled points for the columns from ``r_old`` on."""
         F = state.factor.F[:, r_old:]
-        held = sum(8 * piece.array.size for piece in [self._sums, *self._products] if piece.array is not None)
-        piece = _Columns.make((len(self.pool), F.shape[1]), self.memory - held)
+        held = sum(piece.held for piece in [self._sums, *self._products])
+        piece = _Columns.make(state.backend, (len(self.pool), F.shape[1]), self.memory - held)
         for part in chunks(rows, _SUMS, _TASK):
-            piece[part] = state.backend.to_numpy(state.backend.matmul(state.kernel, self.pool[part], state.X, F))
+            piece[part] = state.backend.matmul(state.kernel, self.pool[part], state.X, F)
         self._products.append(piece)
 
     def _scores(self, ridge: Ridge, rows: Array) -> Array:
@@ -183,9 +190,9 @@ class PoolVariance:
         basis, sums = state.V / (np.sqrt(n) * root), xp.stack([xp.ones_like(kept), kept], axis=1)
         scores = np.zeros(len(self.pool))
         for part in chunks(rows, _SUMS, "Scoring the pool"):
-            sqnorm, total = backend.asarray(self._sums[part]).T
-            left = np.concatenate([piece[part] for piece in self._products] or [np.empty((len(part), 0))], axis=1)
-            a = backend.product(backend.asarray(left), basis)  # (t, r): b/√E
+            sqnorm, total = self._sums[part].T
+            left = xp.concat([piece[part] for piece in self._products] or [backend.zeros(len(part), 0)], axis=1)
+            a = backend.product(left, basis)  # (t, r): b/√E
             explained, remaining = (a**2 @ sums).T
             v2 = (xp.clip(sqnorm - explained, min=0) + remaining) / (n * lam) ** 2
             if ridge.fit_intercept:

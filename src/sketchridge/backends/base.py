@@ -89,6 +89,11 @@ class Backend(ABC):
         """S[rows, columns]."""
         return self.asarray(sketch.entries(rows, columns))
 
+    def spread(self, kernel: Kernel, X: np.ndarray) -> float:
+        """The largest ‖u‖² in the kernel's coordinates."""
+        U = kernel.coordinates(X)
+        return float(np.einsum("ij,ij->i", U, U).max())
+
     def tall(self, F: Array, V: Array) -> Any:
         """F V, with F (n, r), V (r, q), or a Product where that would take much of the memory."""
         return self.product(F, V)

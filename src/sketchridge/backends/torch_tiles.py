@@ -61,6 +61,9 @@ class TorchTiles(Backend):
         self._check_memory(8 * int(np.prod(shape)), f"An array of {' × '.join(map(str, shape))} numbers")
         return self.torch.zeros(shape, dtype=self.torch.float64, device=self.device)
 
+    def spread(self, kernel: Kernel, X: np.ndarray) -> float:
+        return float(_squares(self._coordinates(kernel, X)).max())
+
     def entries(self, sketch: EntrySketch, rows: range, columns: range) -> Array:
         """Signs are made on the device; other entries are drawn on the host."""
         if isinstance(sketch, RademacherSketch):

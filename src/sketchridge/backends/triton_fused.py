@@ -30,6 +30,7 @@ __all__ = ["TritonFused"]
 _KINDS: dict[type[Kernel], int] = {Gaussian: 0, Matern32: 1, Matern52: 2, Linear: 3, Polynomial: 4}
 _EPS = {"float16": 2.0**-11, "float16x2": 2.0**-15, "float32": 2.0**-23, "float64": 2.0**-52}
 _COLUMNS = 64  # of a tile
+_NARROWEST = 64  # block of columns of V: Triton 3.6 lets tensor cores read past the end of shared memory for narrower ones
 _SHAPES = {1: (128, 8, 3), 2: (64, 4, 3), 3: (64, 4, 3)}  # rows, warps and stages of a program, by passes
 _REGISTERS = {1: 128}  # of a thread, by passes, where sums are narrow: two programs then share a multiprocessor
 _CHUNK = 2**14  # columns summed by the tensor cores before they start afresh
@@ -106,6 +107,19 @@ def _matmul(
 
 
 @triton.jit
+def _gather(PARTIAL, OUT, units, gain, t, q, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, BM: tl.constexpr, BQ: tl.constexpr):
+    """OUT += Σ_c PARTIAL[c] · units/gain, in float64."""
+    rows, cols = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BQ + tl.arange(0, BQ)
+    inside = (rows < t)[:, None] & (cols < q)[None, :]
+    total = tl.zeros((BM, BQ), dtype=tl.float64)
+    for c in range(CHUNKS):
+        total += tl.load(PARTIAL + (c * t + rows)[:, None] * WIDTH + cols[None, :], mask=inside, other=0.0).to(tl.float64)
+    scale = tl.load(units + cols, mask=cols < q, other=1.0) / gain
+    place = OUT + rows.to(tl.int64)[:, None] * q + cols[None, :]
+    tl.store(place, tl.load(place, mask=inside, other=0.0) + total * scale[None, :], mask=inside)
+
+
+@triton.jit
 def _residual(
     U, Z, H, H_low, C, C_low, C_scale, OUT, scale, gain, coef0, n, t,
     STEPS: tl.constexpr, M: tl.constexpr, K: tl.constexpr, KB: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BL: tl.constexpr,
@@ -163,7 +177,7 @@ class TritonFused(TorchTiles):
         exact = self.precision != "float32" and bool((high == V).all())
         passes = (1 if self.precision == "float16" else 2) if exact else 3
         wide = 256 if passes < 3 else 128
-        width = min(wide, max(16, triton.next_power_of_2(q)))
+        width = min(wide, max(_NARROWEST, triton.next_power_of_2(q)))
         rows, warps, stages = _SHAPES[passes]
         chunk = _chunk(n, -(-t // rows) * -(-q // width))
         low = None if exact else _padded(torch, (V - high).to(torch.float16), chunk, width)
@@ -180,8 +194,10 @@ class TritonFused(TorchTiles):
                 STEPS=chunk // _COLUMNS, K=U.shape[1], KB=lanes, Q=high.shape[1], BM=rows, BN=_COLUMNS, BQ=width, PASSES=passes,
                 KIND=points.kind, DEGREE=points.degree, num_warps=warps, num_stages=stages, maxnreg=registers,
             )  # fmt: skip
-            out[start : start + size] += partial[:, :, :q].sum(dim=0, dtype=torch.float64) * (units / points.gain)
-
+            _gather[(-(-size // 16), -(-q // 128))](
+                partial, out[start : start + size], units, points.gain, size, q,
+                WIDTH=high.shape[1], CHUNKS=chunks, BM=16, BQ=128, num_warps=4,
+            )  # fmt: skip
         return None
 
     def _add_squares(self, out: Array, kernel: Kernel, X: np.ndarray, Z: np.ndarray, cols: slice, H: Array, C: Array) -> None:
@@ -190,7 +206,7 @@ class TritonFused(TorchTiles):
             return super()._add_squares(out, kernel, X, Z, cols, H, C)
         torch, t, n = self.torch, len(out), len(H)
         units = _powers(torch, H.abs().amax(dim=0))
-        lanes = min(_FEATURES, max(16, triton.next_power_of_2(H.shape[1])))
+        lanes = _FEATURES
         chunk = _chunk(n, -(-t // 64))
         H_high, H_low = (_padded(torch, piece, chunk, lanes) for piece in _pieces(torch, H / units, 2))
         C = C * units
@@ -287,8 +303,8 @@ def _padded(torch: Any, A: Array, rows: int, columns: int) -> Array:
 
 
 def _lanes(width: int) -> int:
-    """To a multiple of what a pairing is padded: a power of two up to 64, and multiples of 64 from there."""
-    return min(_FEATURES, max(16, triton.next_power_of_2(width)))
+    """To a multiple of what a pairing is padded: 32, and 64 from there."""
+    return min(_FEATURES, max(32, triton.next_power_of_2(width)))
 
 
 def _powers(torch: Any, sizes: Array) -> Array:
