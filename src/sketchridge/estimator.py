@@ -278,7 +278,7 @@ class SketchedKernelRidge(KernelRegressor):
         if ridge.backend.precision != "float64" and ridge.lam < ridge.backend.eps * ridge.state.largest:
             warnings.warn(
                 f"Kernel products in {ridge.backend.precision} are too coarse for λ = {ridge.lam:.3g}, below their rounding of the "
-                f"largest eigenvalue {ridge.state.largest:.3g}: V2 is not to be trusted. Use dtype='auto' or 'float64', or a larger "
+                f"largest eigenvalue {ridge.state.largest:.3g}: do not trust V2. Use dtype='auto' or 'float64', or a larger "
                 "alpha.",
                 stacklevel=4,
             )
