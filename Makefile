@@ -8,6 +8,7 @@ install: $(STAMP)
 
 $(STAMP): pyproject.toml
 	python3 -m venv $(VENV)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	touch $@
 
@@ -24,7 +25,6 @@ demo: install
 	$(PYTHON) examples/demo.py
 
 bench: install
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(PYTHON) benchmarks/kernel_product.py
 	$(PYTHON) benchmarks/variance_cpu.py

@@ -219,8 +219,9 @@ BAD_SKETCHES = {
     "unknown solver": ({"solver": "lbfgs"}, "Unknown solver 'lbfgs': give 'sketch'"),
     "unknown backend": ({"backend": "jax"}, "Unknown backend 'jax': give 'auto', one of 'numpy'"),
     "no backend": ({"backend": None}, "Unknown backend None: give 'auto', one of 'numpy'"),
-    "unknown dtype": ({"dtype": "float16"}, "Unknown dtype 'float16': give 'auto', 'float32' or 'float64'"),
-    "no dtype": ({"dtype": None}, "Unknown dtype None: give 'auto', 'float32' or 'float64'"),
+    "unknown dtype": ({"dtype": "int8"}, "Unknown dtype 'int8': give 'auto', 'float16', 'float16x2', 'float32' or 'float64'"),
+    "half on the CPU": ({"dtype": "float16"}, "dtype='float16' needs a GPU and backend='triton', but the backend is 'numpy'"),
+    "no dtype": ({"dtype": None}, "Unknown dtype None: give 'auto', 'float16', 'float16x2', 'float32' or 'float64'"),
     "unknown seed": ({"random_state": "lucky"}, "'lucky' cannot be used to seed"),
 }
 

@@ -17,7 +17,7 @@ from sketchridge.backends.philox import signs
 from sketchridge.backends.torch_tiles import TorchTiles
 from sketchridge.backends.triton_fused import TritonFused
 from sketchridge.kernels import Gaussian, Matern32, Matern52, Polynomial
-from sketchridge.sketches import RademacherSketch
+from sketchridge.sketches import CELL, RademacherSketch
 
 ERROR = {"float16": 2.0**-11, "float16x2": 2.0**-15, "float32": 2e-6}
 KERNELS = [Gaussian(0.9), Matern32(1.2), Matern52(1.2), Polynomial(3, 0.5, 0.7)]
@@ -91,7 +91,7 @@ def test_sums_over_several_chunks_and_blocks_of_rows(monkeypatch):
 @pytest.mark.parametrize("seed", [0, 5, 2**31 - 2])
 def test_signs_are_those_of_the_sketch(seed, rows, columns):
     rows, columns = range(*rows), range(*columns)
-    out = signs(torch, seed, rows, columns, DEVICE).cpu().numpy()
+    out = signs(torch, seed, rows, columns, CELL, DEVICE).cpu().numpy()
     np.testing.assert_array_equal(out, RademacherSketch(300, seed).entries(rows, columns))
 
 

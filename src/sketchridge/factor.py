@@ -11,7 +11,7 @@ import numpy as np
 
 from sketchridge.backends.base import Array, Backend
 from sketchridge.kernels import Kernel
-from sketchridge.sketches import EntrySketch, RowSketch, Sketch
+from sketchridge.sketches import CELL, EntrySketch, RademacherSketch, RowSketch, Sketch
 
 __all__ = ["EntryFactor", "Factor", "RowFactor", "factorize", "spectrum"]
 
@@ -252,7 +252,8 @@ def _sketched_sums(
 def _chunks(backend: Backend, sketch: EntrySketch, rows: range, start: int, stop: int) -> Iterator[tuple[slice, Array]]:
     for i in range(start, stop, backend.columns):
         columns = range(i, min(i + backend.columns, stop))
-        yield slice(columns.start, columns.stop), backend.entries(sketch, rows, columns)
+        made = backend.signs(sketch.seed, rows, columns, CELL) if isinstance(sketch, RademacherSketch) else None
+        yield slice(columns.start, columns.stop), backend.asarray(sketch.entries(rows, columns)) if made is None else made
 
 
 def _cholesky(M: np.ndarray, floor: np.ndarray) -> np.ndarray | None:

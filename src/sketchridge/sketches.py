@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 __all__ = [
-    "CELL_COLUMNS",
-    "CELL_ROWS",
+    "CELL",
     "SKETCHES",
     "ArraySketch",
     "EntrySketch",
@@ -27,7 +26,8 @@ __all__ = [
 ]
 
 Array = np.ndarray
-CELL_ROWS, CELL_COLUMNS = 64, 1024
+CELL = 64, 1024  # rows and columns of a sketch that are drawn together
+_CELL_ROWS, _CELL_COLUMNS = CELL
 _LINE = -1  # the cell column that holds what depends on the row alone, and likewise for rows
 AnySketch = TypeVar("AnySketch", bound="Sketch")
 
@@ -67,13 +67,13 @@ class _CellSketch(EntrySketch):
 
     def entries(self, rows: range, columns: range) -> Array:
         out = np.empty((len(rows), len(columns)))
-        for bi in range(rows.start // CELL_ROWS, -(-rows.stop // CELL_ROWS)):
-            i0, i1 = max(rows.start, bi * CELL_ROWS), min(rows.stop, (bi + 1) * CELL_ROWS)
-            for bj in range(columns.start // CELL_COLUMNS, -(-columns.stop // CELL_COLUMNS)):
-                j0, j1 = max(columns.start, bj * CELL_COLUMNS), min(columns.stop, (bj + 1) * CELL_COLUMNS)
-                cell = self.draw(_generator(self.seed, bi, bj), (CELL_ROWS, CELL_COLUMNS))
+        for bi in range(rows.start // _CELL_ROWS, -(-rows.stop // _CELL_ROWS)):
+            i0, i1 = max(rows.start, bi * _CELL_ROWS), min(rows.stop, (bi + 1) * _CELL_ROWS)
+            for bj in range(columns.start // _CELL_COLUMNS, -(-columns.stop // _CELL_COLUMNS)):
+                j0, j1 = max(columns.start, bj * _CELL_COLUMNS), min(columns.stop, (bj + 1) * _CELL_COLUMNS)
+                cell = self.draw(_generator(self.seed, bi, bj), (_CELL_ROWS, _CELL_COLUMNS))
                 out[i0 - rows.start : i1 - rows.start, j0 - columns.start : j1 - columns.start] = cell[
-                    i0 - bi * CELL_ROWS : i1 - bi * CELL_ROWS, j0 - bj * CELL_COLUMNS : j1 - bj * CELL_COLUMNS
+                    i0 - bi * _CELL_ROWS : i1 - bi * _CELL_ROWS, j0 - bj * _CELL_COLUMNS : j1 - bj * _CELL_COLUMNS
                 ]
         return out
 
@@ -269,6 +269,6 @@ def _row_generator(seed: int, i: int) -> np.random.Generator:
 
 
 def _column_signs(seed: int, columns: range) -> Array:
-    first, last = columns.start // CELL_COLUMNS, -(-columns.stop // CELL_COLUMNS)
-    signs = [2.0 * _generator(seed, _LINE, bj).integers(0, 2, CELL_COLUMNS) - 1.0 for bj in range(first, last)]
-    return np.concatenate([*signs, np.empty(0)])[columns.start - first * CELL_COLUMNS :][: len(columns)]
+    first, last = columns.start // _CELL_COLUMNS, -(-columns.stop // _CELL_COLUMNS)
+    signs = [2.0 * _generator(seed, _LINE, bj).integers(0, 2, _CELL_COLUMNS) - 1.0 for bj in range(first, last)]
+    return np.concatenate([*signs, np.empty(0)])[columns.start - first * _CELL_COLUMNS :][: len(columns)]

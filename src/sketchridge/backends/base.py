@@ -10,7 +10,6 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from sketchridge.kernels import Kernel
-from sketchridge.sketches import EntrySketch
 
 __all__ = ["Array", "Backend", "Product"]
 
@@ -85,9 +84,9 @@ class Backend(ABC):
         """Zeros in float64, or MemoryError with the bytes needed and free."""
         return np.zeros(shape)
 
-    def entries(self, sketch: EntrySketch, rows: range, columns: range) -> Array:
-        """S[rows, columns]."""
-        return self.asarray(sketch.entries(rows, columns))
+    def signs(self, seed: int, rows: range, columns: range, cell: tuple[int, int]) -> Array | None:
+        """Entries of a sketch of signs, drawn cell by cell, where the backend can make them; None where the host has to."""
+        return None
 
     def spread(self, kernel: Kernel, X: np.ndarray) -> float:
         """The largest ‖u‖² in the kernel's coordinates."""

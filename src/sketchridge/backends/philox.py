@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from sketchridge.sketches import CELL_COLUMNS, CELL_ROWS
-
 __all__ = ["signs"]
 
 _MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
@@ -13,23 +11,27 @@ _STEPS = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
 _LOW = 0xFFFFFFFF
 
 
-def signs(torch: Any, seed: int, rows: range, columns: range, device: Any) -> Any:
-    """S[rows, columns] of RademacherSketch(seed), in float64: the sign of an entry is the highest bit of a byte of its cell."""
+def signs(torch: Any, seed: int, rows: range, columns: range, cell: tuple[int, int], device: Any) -> Any:
+    """S[rows, columns] of RademacherSketch(seed), in float64: the sign of an entry is the highest bit of a byte of its cell.
+
+    ``cell`` is the number of rows and columns that one generator draws.
+    """
+    height, width = cell
     out = torch.empty((len(rows), len(columns)), dtype=torch.float64, device=device)
-    first, last = columns.start // CELL_COLUMNS, -(-columns.stop // CELL_COLUMNS)
-    for cell in range(rows.start // CELL_ROWS, -(-rows.stop // CELL_ROWS)):
-        words = _cells(torch, seed, cell, range(first, last), device)  # (cells, words)
+    first, last = columns.start // width, -(-columns.stop // width)
+    for row in range(rows.start // height, -(-rows.stop // height)):
+        words = _cells(torch, seed, row, range(first, last), height * width, device)  # (cells, words)
         bits = torch.stack([(words >> shift) & 1 for shift in range(7, 64, 8)], dim=-1)
-        table = bits.reshape(-1, CELL_ROWS, CELL_COLUMNS).transpose(0, 1).reshape(CELL_ROWS, -1)
-        i, start = cell * CELL_ROWS, first * CELL_COLUMNS
+        table = bits.reshape(-1, height, width).transpose(0, 1).reshape(height, -1)
+        i, start = row * height, first * width
         inside = table[max(rows.start - i, 0) : rows.stop - i, columns.start - start : columns.stop - start]
-        out[max(i - rows.start, 0) : i - rows.start + CELL_ROWS] = 2 * inside - 1
+        out[max(i - rows.start, 0) : i - rows.start + height] = 2 * inside - 1
     return out
 
 
-def _cells(torch: Any, seed: int, row: int, columns: range, device: Any) -> Any:
-    """The words of some cells of a row of cells: (cells, 8192)."""
-    blocks = torch.arange(1, CELL_ROWS * CELL_COLUMNS // 32 + 1, device=device).repeat(len(columns), 1)
+def _cells(torch: Any, seed: int, row: int, columns: range, size: int, device: Any) -> Any:
+    """The words of some cells of a row of cells, 8 entries a word: (cells, size / 8)."""
+    blocks = torch.arange(1, size // 32 + 1, device=device).repeat(len(columns), 1)
     zero = torch.zeros_like(blocks)
     place = torch.arange(columns.start, columns.stop, device=device)[:, None]
     counter, key = [blocks, zero, zero + row, zero + place], [seed, 0]

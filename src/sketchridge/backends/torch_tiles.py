@@ -12,7 +12,6 @@ import numpy as np
 from sketchridge.backends.base import Array, Backend, Product
 from sketchridge.backends.philox import signs
 from sketchridge.kernels import Kernel
-from sketchridge.sketches import EntrySketch, RademacherSketch
 
 __all__ = ["TorchTiles"]
 
@@ -64,11 +63,8 @@ class TorchTiles(Backend):
     def spread(self, kernel: Kernel, X: np.ndarray) -> float:
         return float(_squares(self._coordinates(kernel, X)).max())
 
-    def entries(self, sketch: EntrySketch, rows: range, columns: range) -> Array:
-        """Signs are made on the device; other entries are drawn on the host."""
-        if isinstance(sketch, RademacherSketch):
-            return signs(self.torch, sketch.seed, rows, columns, self.device)
-        return super().entries(sketch, rows, columns)
+    def signs(self, seed: int, rows: range, columns: range, cell: tuple[int, int]) -> Array:
+        return signs(self.torch, seed, rows, columns, cell, self.device)
 
     def solve_triangular(self, L: Array, B: Array) -> Array:
         return self.torch.linalg.solve_triangular(L, B, upper=False)
