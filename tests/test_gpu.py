@@ -154,6 +154,17 @@ def test_what_does_not_fit_is_refused_with_both_numbers(monkeypatch):
         TorchTiles(device=DEVICE).zeros(200, 100)
 
 
+@pytest.mark.parametrize("options", [{}, {"sketch": "rademacher", "sketch_size": 30}, {"solver": "pcg"}], ids=str)
+def test_a_model_fitted_on_a_device_can_be_used_without_one(options):
+    X, y = normal(200, 2), targets(200)[:, 0]
+    model = SketchedKernelRidge(backend=TorchTiles(device=DEVICE), alpha=0.1, random_state=0, **options).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert again._ridge.state.backend.name == again._ridge.backend.name == "numpy"
+    for ours, theirs in zip(again.predict(X, return_std=True), model.predict(X, return_std=True), strict=True):
+        assert_close(ours, theirs, "pcg")
+    again.partial_fit(X[:5], y[:5])
+
+
 def test_a_backend_can_be_cloned_and_pickled():
     model = SketchedKernelRidge(backend=TorchTiles("float32", device=DEVICE), alpha=0.1, random_state=0)
     again = pickle.loads(pickle.dumps(clone(model).backend))

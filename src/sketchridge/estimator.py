@@ -250,7 +250,7 @@ class SketchedKernelRidge(KernelRegressor):
         if self.solver == "sketch":
             return super()._mean(X)
         state, (coefficients, offset) = self._path_state, self._exact_mean
-        return state.backend.to_numpy(offset + state.backend.matmul(state.kernel, X, state.X, coefficients))
+        return offset + state.backend.to_numpy(state.backend.matmul(state.kernel, X, state.X, coefficients))
 
     @property
     def _path_state(self) -> State:
@@ -284,7 +284,7 @@ class SketchedKernelRidge(KernelRegressor):
             )
         if self.solver == "pcg":
             quick = self._affordable(ridge.state, ridge.lam, _STEP_ERROR)
-            self._exact_mean = exact_mean(ridge, tol=_MEAN_TOL, quick=quick)
+            self._exact_mean = tuple(map(ridge.backend.to_numpy, exact_mean(ridge, tol=_MEAN_TOL, quick=quick)))
         self._set_ridge(ridge, ridge.state.kernel, ridge.state.Y)
         self.sketch_: Sketch = ridge.state.sketch
         self.sketch_size_ = self.sketch_.size

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from sketchridge.backends import NumpyTiles
 from sketchridge.backends.base import Array, Backend, Product
 from sketchridge.factor import Factor, factorize, spectrum
 from sketchridge.kernels import Kernel
@@ -108,6 +109,14 @@ class State:
         factor = self.factor.grown(self.backend, self.kernel, self.X, size)
         return State.of(self.backend, self.kernel, self.X, self.Y, factor)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: NumPy arrays, whatever the device, so that a model can be used where there is none."""
+        if isinstance(self.E, np.ndarray):
+            return self.__dict__
+        host = {name: self.backend.to_numpy(value) for name, value in vars(self.factor).items() if isinstance(value, type(self.E))}
+        Y, E, V = (self.backend.to_numpy(a) for a in (self.Y, self.E, self.V))
+        return State(NumpyTiles(), self.kernel, self.X, Y, replace(self.factor, **host), E, V).__dict__  # type: ignore[type-var]
+
     def features(self, X_new: np.ndarray) -> Array:
         """φ(x)/√n = Vᵀψ(x), the features of the sketched model in its eigenbasis: (t, r)."""
         return self.factor.features(self.backend, self.kernel, self.X, X_new) @ self.V
@@ -125,6 +134,11 @@ class Ridge:
     lam: float
     fit_intercept: bool
     backend: Backend  # of products with k(X_new, X), which may be less precise than the state's
+
+    def __getstate__(self) -> dict[str, Any]:
+        if isinstance(self.state.E, np.ndarray):
+            return self.__dict__
+        return {"state": self.state, "lam": self.lam, "fit_intercept": self.fit_intercept, "backend": NumpyTiles()}
 
     @cached_property
     def D(self) -> Array:
