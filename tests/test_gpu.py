@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 
 import numpy as np
@@ -16,7 +17,7 @@ from sketchridge.backends.base import Product
 from sketchridge.backends.philox import signs
 from sketchridge.backends.torch_tiles import TorchTiles
 from sketchridge.backends.triton_fused import TritonFused
-from sketchridge.kernels import Gaussian, Matern32, Matern52, Polynomial
+from sketchridge.kernels import Gaussian, Linear, Matern32, Matern52, Polynomial, as_kernel
 from sketchridge.sketches import CELL, RademacherSketch
 
 ERROR = {"float16": 2.0**-11, "float16x2": 2.0**-15, "float32": 2e-6}
@@ -163,6 +164,38 @@ def test_a_model_fitted_on_a_device_can_be_used_without_one(options):
     for ours, theirs in zip(again.predict(X, return_std=True), model.predict(X, return_std=True), strict=True):
         assert_close(ours, theirs, "pcg")
     again.partial_fit(X[:5], y[:5])
+
+
+def test_a_copy_stays_on_the_device():
+    model = SketchedKernelRidge(backend=TorchTiles(device=DEVICE), alpha=0.1, random_state=0).fit(normal(50, 2), targets(50)[:, 0])
+    assert copy.deepcopy(model).backend_ == "torch"
+
+
+@pytest.mark.parametrize("solver", ["sketch", "pcg"])
+def test_an_array_that_is_filled_anew_is_not_taken_for_the_old_one(solver):
+    """Points on the device are known by identity, which must not be that of the caller's array."""
+    X, X_new, y = np.empty((60, 2)), np.empty((9, 2)), targets(60)[:, 0]
+    models = [
+        SketchedKernelRidge(Linear(), solver=solver, backend=backend, alpha=0.1, random_state=0)
+        for backend in (TorchTiles(device=DEVICE), NumpyTiles())
+    ]
+    for seed in range(4):
+        X[:], X_new[:] = normal(60, 2, seed // 2), normal(9, 2, seed)
+        ours, theirs = (model.fit(X, y).predict(X_new) for model in models)
+        assert_close(ours, theirs, "pcg")
+
+
+@pytest.mark.parametrize("make", [TorchTiles, TritonFused])
+def test_a_callable_sees_its_points_in_full_precision(make):
+    X = 1.7e9 + 1000 * np.random.default_rng(0).random((80, 1))
+    kernel, V = as_kernel(lambda A, B: np.exp(-(((A - B.T) / 100) ** 2))), normal(80, 3)
+    assert_close(OnHost(make("float32", device=DEVICE)).matmul(kernel, X, X, V), kernel(X, X) @ V, "float32")
+
+
+@pytest.mark.parametrize(("make", "dtype"), [(TorchTiles, "float16"), (TritonFused, "bfloat16")])
+def test_unknown_precisions_are_refused(make, dtype):
+    with pytest.raises(ValueError, match=f"Unknown dtype '{dtype}' for {make.__name__}: give one of"):
+        make(dtype, device=DEVICE)
 
 
 def test_a_backend_can_be_cloned_and_pickled():

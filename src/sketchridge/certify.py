@@ -76,4 +76,4 @@ def rounding(ridge: Ridge, backend: Backend) -> float:
 
 def sketch_rounding(ridge: Ridge) -> float:
     """What rounding may put K − K̂ off by, the factor's own included."""
-    return rounding(ridge, ridge.backend) + 8 * ridge.state.factor.noise
+    return rounding(ridge, ridge.backend) + 8 * ridge.state.factor.noise(ridge.state.backend)

@@ -16,10 +16,10 @@ from sketchridge.backends import Backend, NumpyTiles, as_backend
 from sketchridge.backends.base import Product
 from sketchridge.certify import Certificate, norm_certificate, trace_certificate
 from sketchridge.dense import DenseRidge, dense_ridge
-from sketchridge.kernels import Kernel
+from sketchridge.kernels import Kernel, as_kernel
 from sketchridge.refine import exact_mean, refined_variance, v1
 from sketchridge.regressor import Array, KernelRegressor
-from sketchridge.sketches import ArraySketch, EntrySketch, RPCholeskySketch, Sketch, as_sketch
+from sketchridge.sketches import ArraySketch, RPCholeskySketch, Sketch, as_sketch
 from sketchridge.state import Ridge, State, build
 
 __all__ = ["ExactKernelRidge", "SketchedKernelRidge"]
@@ -162,7 +162,8 @@ class SketchedKernelRidge(KernelRegressor):
         """Fit to X (n, d) and y (n,) or (n, q). O(nm²) time for landmark sketches; `sample_weight` is not supported."""
         self._check_settings()
         X, Y = self._validated(X, y, reset=True)
-        backend = self._named_backend(len(X))
+        opaque = as_kernel(self.kernel).geometry == "opaque"  # evaluated on the host
+        backend = as_backend(self.backend, "float64" if self.dtype == "auto" else self.dtype, 0 if opaque else len(X))
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         sketch = as_sketch(
             "rpcholesky" if isinstance(self.sketch, str) and self.sketch == "auto" else self.sketch, n=len(X), seed=self._seed
@@ -171,7 +172,9 @@ class SketchedKernelRidge(KernelRegressor):
         kernel = self._fitted_kernel(backend, X, Y)
         self._shift = Y.mean(axis=0) if self.fit_intercept else np.zeros(Y.shape[1])
         self._automatic_size = self.sketch_size == "auto" and not sketch.size
-        self._finish(build(self._for_entries(backend, kernel, X, sketch), kernel, X, Y - self._shift, sketch))
+        if self.dtype == "auto" and backend.name == "triton" and not isinstance(self.alpha, str):
+            backend.sketching = self._sketching(backend, kernel, X)
+        self._finish(build(backend, kernel, X, Y - self._shift, sketch))
         return self
 
     def partial_fit(self, X: Any, y: Any) -> SketchedKernelRidge:
@@ -217,6 +220,18 @@ class SketchedKernelRidge(KernelRegressor):
             return self._variance(X, kind)
         variance = self._scaled(refined.variance, self.noise_variance_)
         return (variance, self._scaled(refined.bound, np.sqrt(self.noise_variance_))) if return_bound else variance
+
+    @property
+    def backend_(self) -> str:
+        """The name of the backend that computes the variances."""
+        check_is_fitted(self)
+        return self._ridge.backend.name
+
+    @property
+    def dtype_(self) -> str:
+        """The precision of the kernel products behind the variances."""
+        check_is_fitted(self)
+        return self._ridge.backend.precision
 
     @property
     def gap_(self) -> float:
@@ -289,8 +304,6 @@ class SketchedKernelRidge(KernelRegressor):
         self.sketch_: Sketch = ridge.state.sketch
         self.sketch_size_ = self.sketch_.size
         self.certificate_ = trace_certificate(ridge)
-        self.backend_ = ridge.backend.name
-        self.dtype_ = ridge.backend.precision
 
     def _penalized(self, state: State) -> Ridge:
         """The state with λ given, or chosen by the data and then, for an automatic size, held where the sketch can follow.
@@ -308,22 +321,19 @@ class SketchedKernelRidge(KernelRegressor):
         """The state's backend, or for dtype="auto" one in single precision where that costs no more than ``error``."""
         backend = state.backend
         named = self.dtype == "auto" and not isinstance(self.backend, Backend) and backend.precision == "float64"
-        if named and isinstance(state.H, Product):  # with F instead of H errors are larger by √(E₁/λ)
-            return backend
-        return as_backend(backend.name, "float32") if named and tuning.single_precision_error(state, lam) <= error else backend
-
-    def _for_entries(self, backend: Backend, kernel: Kernel, X: Array, sketch: Sketch) -> Backend:
-        """On a GPU, for dtype="auto", a given alpha and a dense sketch: the fastest precision that the penalty allows.
-
-        It must be known before the sketch is applied, from E₁ ≤ tr K.
-        """
-        dense = isinstance(sketch, EntrySketch) and not isinstance(self.alpha, str)
-        if self.dtype == "auto" and backend.name == "triton" and dense:
-            largest = float(kernel.diag(X).mean()) * len(X) / float(self.alpha)
-            for faster in (as_backend(backend.name, name) for name in ("float16x2", "float32")):
-                if 4 * faster.eps * largest <= self.sketch_tol / 100:
-                    return faster
+        if named and tuning.single_precision_error(state, lam) <= error and not isinstance(state.H, Product):
+            return as_backend(backend.name, "float32")  # with F instead of H errors would be larger by √(E₁/λ)
         return backend
+
+    def _sketching(self, backend: Backend, kernel: Kernel, X: Array) -> Backend | None:
+        """The fastest precision in which a given penalty lets a dense sketch be applied, from E₁ ≤ tr K; None for the full one."""
+        diag = kernel.diag(X)
+        spread = backend.spread(kernel, X) if kernel.geometry == "distance" else 0.0
+        magnified = max(4.0, spread) * float(diag.mean()) * len(X) / float(self.alpha)
+        for faster in (as_backend(backend.name, name) for name in ("float16x2", "float32")):
+            if faster.eps * magnified <= self.sketch_tol / 100 and 1e-6 < diag.max() < 1e6:
+                return faster
+        return None
 
     def _check_size(self, sketch: Sketch) -> None:
         """A given sketch may grow by further rows, unless it is an array, and never shrink."""
@@ -353,11 +363,6 @@ class SketchedKernelRidge(KernelRegressor):
             raise ValueError(f"sketch_size must be a whole number from 1 up or 'auto', got {self.sketch_size!r}.")
         if not isinstance(self.sketch_tol, Real) or not self.sketch_tol > 0:
             raise ValueError(f"sketch_tol must be a positive number, got {self.sketch_tol!r}.")
-        if not (isinstance(self.dtype, str) and self.dtype.startswith("float16")):
-            self._named_backend(0)
-
-    def _named_backend(self, n: int) -> Backend:
-        return as_backend(self.backend, "float64" if self.dtype == "auto" else self.dtype, n)
 
 
 def _check_refinement(kind: str, refine: int, tol: float | None, return_bound: bool) -> None:

@@ -20,15 +20,11 @@ _BLOCK = 128  # landmarks taken at a time
 
 
 class Factor(ABC):
-    """F (n, r) with Ĝ = F Fᵀ, for one sketch, kernel and set of points.
-
-    ``sensitivity`` (r,) is Σ_l M_jl² ‖S_l‖‖G S_l‖ for F = (G Sᵀ) Mᵀ: how much column j amplifies rounding in W = S G Sᵀ.
-    """
+    """F (n, r) with Ĝ = F Fᵀ, for one sketch, kernel and set of points."""
 
     sketch: Sketch
     F: Array
     gram: Array  # FᵀF/n
-    sensitivity: Array
 
     @property
     @abstractmethod
@@ -40,10 +36,13 @@ class Factor(ABC):
         """Each column's share of tr K̂: (r,)."""
         return self.gram.diagonal()
 
-    @property
-    def noise(self) -> float:
+    @abstractmethod
+    def sensitivity(self, backend: Backend) -> Array:
+        """Σ_l M_jl² ‖S_l‖‖G S_l‖ for F = (G Sᵀ) Mᵀ: how much column j amplifies rounding in W = S G Sᵀ: (r,)."""
+
+    def noise(self, backend: Backend) -> float:
         """What rounding in W may put K̂ off by: each column's share of tr K̂ times the relative error of its pivot."""
-        return float(self.sketch.size * _EPS * (self.squares @ self.sensitivity))
+        return float(self.sketch.size * _EPS * (self.squares @ self.sensitivity(backend)))
 
     @abstractmethod
     def features(self, backend: Backend, kernel: Kernel, X: np.ndarray, X_new: np.ndarray) -> Array:
@@ -63,7 +62,7 @@ def factorize(backend: Backend, kernel: Kernel, X: np.ndarray, sketch: Sketch) -
     if isinstance(sketch, RowSketch):
         return RowFactor.empty(backend, sketch, kernel.diag(X)).with_landmarks(backend, kernel, X, sketch.indices)
     if isinstance(sketch, EntrySketch):
-        sums = _sketched_sums(backend, kernel, X, X, sketch, range(sketch.size))
+        sums = _sketched_sums(backend.sketching or backend, kernel, X, X, sketch, range(sketch.size))
         return EntryFactor.of(backend, sketch, sums, backend.asarray(kernel.diag(X)))
     raise TypeError(f"No factor for a sketch of type {type(sketch).__name__}.")
 
@@ -93,16 +92,19 @@ class RowFactor(Factor):
     gram: Array  # (r, r)
     diag: Array  # (n,): k(x, x)
     residual: Array  # (n,): diag(G − Ĝ), zero at rounding level
-    sensitivity: Array  # (r,)
 
     @classmethod
     def empty(cls, backend: Backend, sketch: RowSketch, diag: np.ndarray) -> RowFactor:
         none, zeros, diag = np.empty(0, dtype=np.intp), backend.zeros, backend.asarray(diag)
-        return cls(sketch, none, zeros(0, 0), zeros(len(diag), 0), zeros(0, 0), diag, diag, zeros(0))
+        return cls(sketch, none, zeros(0, 0), zeros(len(diag), 0), zeros(0, 0), diag, diag)
 
     @property
     def complete(self) -> bool:
         return self.sketch.size >= len(self.F) or not bool(self.residual.any())
+
+    def sensitivity(self, backend: Backend) -> Array:
+        scale = backend.xp.sqrt(self.diag[self.pivots])
+        return (backend.solve_triangular(self.L, backend.asarray(np.eye(len(self.L))) * scale) ** 2).sum(axis=1)
 
     def features(self, backend: Backend, kernel: Kernel, X: np.ndarray, X_new: np.ndarray) -> Array:
         none_new, none = backend.zeros(len(X_new), 0), backend.zeros(len(self.pivots), 0)
@@ -115,7 +117,7 @@ class RowFactor(Factor):
         residual = _above_rounding(xp, diag_new - xp.einsum("ij,ij->i", F_new, F_new), diag_new, F_new.shape[1])
         F, diag = xp.concat([self.F, F_new]), xp.concat([self.diag, diag_new])
         gram = (n_old * self.gram + backend.gram(F_new)) / len(F)
-        return RowFactor(self.sketch, self.pivots, self.L, F, gram, diag, xp.concat([self.residual, residual]), self.sensitivity)
+        return RowFactor(self.sketch, self.pivots, self.L, F, gram, diag, xp.concat([self.residual, residual]))
 
     def grown(self, backend: Backend, kernel: Kernel, X: np.ndarray, size: int) -> RowFactor:
         """Landmarks are proposed by the sketch from what the earlier ones leave unexplained: O(n r²) in all."""
@@ -182,9 +184,7 @@ class _Cholesky:
         r, backend, diag = len(self.pivots), self.backend, self.start.diag
         pivots = np.array(self.pivots, dtype=np.intp)
         F, L = self.F[:, :r], self.L[:r, :r]
-        scale = backend.xp.sqrt(diag[pivots])
-        sensitivity = (backend.solve_triangular(L, backend.asarray(np.eye(r)) * scale) ** 2).sum(axis=1)
-        return RowFactor(sketch, pivots, L, F, backend.gram(F) / len(F), diag, self.residual, sensitivity)
+        return RowFactor(sketch, pivots, L, F, backend.gram(F) / len(F), diag, self.residual)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +197,7 @@ class EntryFactor(Factor):
     R: Array  # (m, r)
     F: Array  # (n, r)
     gram: Array  # (r, r)
-    sensitivity: Array  # (r,)
+    amplified: Array  # (r,)
 
     @classmethod
     def of(cls, backend: Backend, sketch: EntrySketch, sums: Array, diag: Array) -> EntryFactor:
@@ -215,27 +215,30 @@ class EntryFactor(Factor):
         keep = omega > len(omega) * _EPS * omega[-1]
         R = scale[:, None] * Q[:, keep] / xp.sqrt(omega[keep])
         F = backend.product(sums, R)
-        sensitivity = (xp.sqrt(sizes) * xp.linalg.vector_norm(sums, axis=0)) @ R**2
-        return cls(sketch, sums, diag, R, F, backend.gram(F) / n, sensitivity)
+        amplified = (xp.sqrt(sizes) * xp.linalg.vector_norm(sums, axis=0)) @ R**2
+        return cls(sketch, sums, diag, R, F, backend.gram(F) / n, amplified)
 
     @property
     def complete(self) -> bool:
-        trace = float(self.diag.mean())
-        return bool(trace - float(self.squares.sum()) <= 8 * (self.noise + self.sketch.size * _EPS * trace))
+        trace, noise = float(self.diag.mean()), self.sketch.size * _EPS * float(self.squares @ self.amplified)
+        return bool(trace - float(self.squares.sum()) <= 8 * (noise + self.sketch.size * _EPS * trace))
+
+    def sensitivity(self, backend: Backend) -> Array:
+        return self.amplified
 
     def features(self, backend: Backend, kernel: Kernel, X: np.ndarray, X_new: np.ndarray) -> Array:
         return _sketched_sums(backend, kernel, X_new, X, self.sketch, range(self.sketch.size)) @ self.R
 
     def extended(self, backend: Backend, kernel: Kernel, X: np.ndarray) -> EntryFactor:
         """Old rows gain k(X_old, X_new) S_newᵀ, new rows are k(X_new, X) Sᵀ: O(m n n_new)."""
-        n_old, rows = len(self.sums), range(self.sketch.size)
-        old = self.sums + _sketched_sums(backend, kernel, X[:n_old], X, self.sketch, rows, start=n_old)
-        new = _sketched_sums(backend, kernel, X[n_old:], X, self.sketch, rows)
+        n_old, rows, products = len(self.sums), range(self.sketch.size), backend.sketching or backend
+        old = self.sums + _sketched_sums(products, kernel, X[:n_old], X, self.sketch, rows, start=n_old)
+        new = _sketched_sums(products, kernel, X[n_old:], X, self.sketch, rows)
         return EntryFactor.of(backend, self.sketch, backend.xp.concat([old, new]), backend.asarray(kernel.diag(X)))
 
     def grown(self, backend: Backend, kernel: Kernel, X: np.ndarray, size: int) -> EntryFactor:
         sketch = self.sketch.grown(size)
-        new = _sketched_sums(backend, kernel, X, X, sketch, range(self.sketch.size, size))
+        new = _sketched_sums(backend.sketching or backend, kernel, X, X, sketch, range(self.sketch.size, size))
         return EntryFactor.of(backend, sketch, backend.xp.concat([self.sums, new], axis=1), self.diag)
 
 
@@ -250,8 +253,9 @@ def _sketched_sums(
 
 
 def _chunks(backend: Backend, sketch: EntrySketch, rows: range, start: int, stop: int) -> Iterator[tuple[slice, Array]]:
-    for i in range(start, stop, backend.columns):
-        columns = range(i, min(i + backend.columns, stop))
+    width = max(4096, backend.entries // max(1, len(rows)))
+    for i in range(start, stop, width):
+        columns = range(i, min(i + width, stop))
         made = backend.signs(sketch.seed, rows, columns, CELL) if isinstance(sketch, RademacherSketch) else None
         yield slice(columns.start, columns.stop), backend.asarray(sketch.entries(rows, columns)) if made is None else made
 

@@ -81,7 +81,7 @@ def exact_mean(ridge: Ridge, *, tol: float, quick: Backend) -> tuple[Array, Arra
     Z, R = _solve(system, system, System(ridge, quick), Y, system.precondition(Y), lambda Z, R: _norms(R) > tol)
     if (_norms(R) > tol).any():
         raise PrecisionError(
-            f"The exact mean was not reached: with {ridge.state.backend.dtype} products and λ = {ridge.lam:.3g} the residual "
+            f"The exact mean was not reached: with {ridge.state.backend.precision} products and λ = {ridge.lam:.3g} the residual "
             f"stopped at {float(_norms(R).max()):.3g} of ‖y‖ instead of {tol:.3g}. Use dtype='float64', a larger alpha, a larger "
             "sketch_size, or solver='sketch'."
         )
@@ -219,7 +219,7 @@ def _in_blocks(ridge: Ridge, X_new: np.ndarray, block: Callable[[System, Array],
 
 
 def _dots(A: Array, B: Array) -> Array:
-    return (A * B).sum(axis=0)
+    return np.einsum("ij,ij->j", A, B) if isinstance(A, np.ndarray) else (A * B).sum(axis=0)
 
 
 def _norms(A: Array) -> Array:
@@ -233,8 +233,8 @@ def _ratio(a: Array, b: Array) -> Array:
 
 
 def _advice(ridge: Ridge, reached: float, tol: float) -> str:
-    dtype = ridge.state.backend.dtype
-    remedy = "dtype='float64', " if dtype == np.float32 else ""
+    dtype = ridge.state.backend.precision
+    remedy = "dtype='float64', " if dtype != "float64" else ""
     return (
         f"The tolerance {tol:.3g} was not reached: with {dtype} products and λ = {ridge.lam:.3g} the relative error is only known "
         f"to be below {reached:.3g}. Use {remedy}a tol above that, a larger alpha, or a larger sketch_size."

@@ -128,7 +128,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         self._check_noise_variance(Y.shape[1])
         if (self._single_target and Y.shape[1] != 1) or (not reset and Y.shape[1] != self._shift.size):
             raise ValueError(f"y has {Y.shape[1]} targets, but the estimator was fitted with {self._shift.size}.")
-        return X, Y
+        return X[:], Y  # an object of our own: backends know points by identity
 
     def _validated_points(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -137,7 +137,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         except ValueError as error:
             raise _explained(error) from None
         self._kernel.check_domain(X)
-        return X
+        return X[:]
 
     def _check_parameters(self) -> None:
         if isinstance(self.alpha, str):

@@ -109,6 +109,9 @@ class State:
         factor = self.factor.grown(self.backend, self.kernel, self.X, size)
         return State.of(self.backend, self.kernel, self.X, self.Y, factor)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> State:
+        return self
+
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: NumPy arrays, whatever the device, so that a model can be used where there is none."""
         if isinstance(self.E, np.ndarray):
@@ -135,6 +138,9 @@ class Ridge:
     fit_intercept: bool
     backend: Backend  # of products with k(X_new, X), which may be less precise than the state's
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Ridge:
+        return self
+
     def __getstate__(self) -> dict[str, Any]:
         if isinstance(self.state.E, np.ndarray):
             return self.__dict__
@@ -149,10 +155,10 @@ class Ridge:
         state = self.state
         return state.backend.factor_definite(state.M + state.backend.asarray(self.lam * np.eye(len(state.E))))
 
-    def shrink(self, B: Array) -> Array:
-        """(HᵀH + λI)⁻¹B: (r, q). It is diag(D) B but for rounding in H, of about 8√r·ε·E₁, which may be small or drowned."""
+    def shrink(self, B: Array, eps: float = 0.0) -> Array:
+        """(HᵀH + λI)⁻¹B: (r, q). It is diag(D) B but for rounding in H, of about 8√r·ε·E₁: small, or drowned by B's own ``eps``."""
         state, rounding = self.state, 8 * np.sqrt(len(B)) * np.finfo(float).eps
-        if isinstance(state.H, Product) or rounding <= max(_DIAGONAL * self.lam / state.largest, self.backend.eps):
+        if isinstance(state.H, Product) or rounding <= max(_DIAGONAL * self.lam / state.largest, eps):
             return self.D[:, None] * B
         return state.backend.solve_definite(self._definite, B)
 
@@ -216,7 +222,7 @@ class Ridge:
 
     def _v2(self, backend: Backend, X_new: np.ndarray) -> Array:
         state, n, H = self.state, len(self.state.X), self.state.H
-        C = self.shrink(backend.matmul(state.kernel, X_new, state.X, H).T).T  # (t, r)
+        C = self.shrink(backend.matmul(state.kernel, X_new, state.X, H).T, backend.eps).T  # (t, r)
         if self.fit_intercept:
             total = backend.matmul(state.kernel, X_new, state.X, self.rest_of_ones[:, None])  # nλ 1ᵀw, as λ1ᵀ(K̂+λI)⁻¹k_x
             H, C = backend.beside(H, self.unit_weights), backend.beside(C, total[:, 0] - n * self.lam)

@@ -70,7 +70,8 @@ class Backend(ABC):
     eps: float
     far: float
     xp: Any = np
-    columns = 4096  # of a sketch held at a time
+    entries = 0  # of a sketch held at a time, but no fewer than 4096 columns
+    sketching: Backend | None = None  # applies dense sketches, where that may be less precise than the rest
 
     def asarray(self, A: Any) -> Array:
         """A in float64, where the backend computes."""

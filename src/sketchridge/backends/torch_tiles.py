@@ -30,7 +30,8 @@ class TorchTiles(Backend):
     """
 
     name = "torch"
-    columns = 2**20
+    entries = 2**28
+    precisions: tuple[str, ...] = ("float32", "float64")
 
     def __init__(self, dtype: str = "float64", *, device: str | None = None) -> None:
         self.torch, self.xp = _modules()
@@ -40,7 +41,12 @@ class TorchTiles(Backend):
                 f"A GPU was asked for (device {device!r}), but PyTorch {self.torch.__version__} sees none: use backend='numpy', "
                 "or install a build of PyTorch for your GPU and its driver."
             )
-        self.precision, self.dtype = str(np.dtype(dtype)), np.dtype(dtype)
+        if dtype not in self.precisions:
+            raise ValueError(
+                f"Unknown dtype {dtype!r} for {type(self).__name__}: give one of {', '.join(map(repr, self.precisions))}."
+            )
+        dtype = "float64" if dtype == "float64" else "float32"
+        self.precision, self.dtype = dtype, np.dtype(dtype)
         self.eps, self.far = float(np.finfo(dtype).eps), 1e-24 if self.dtype == np.float32 else 0.0
         self.device = self.torch.device(device)
         self._type = getattr(self.torch, dtype)
@@ -64,6 +70,7 @@ class TorchTiles(Backend):
         return float(_squares(self._coordinates(kernel, X)).max())
 
     def signs(self, seed: int, rows: range, columns: range, cell: tuple[int, int]) -> Array:
+        self._check_memory(16 * len(rows) * len(columns), f"A sketch of {len(rows)} × {len(columns)} signs")
         return signs(self.torch, seed, rows, columns, cell, self.device)
 
     def solve_triangular(self, L: Array, B: Array) -> Array:
@@ -93,7 +100,7 @@ class TorchTiles(Backend):
         H, C, out = self._native(H), self._native(C), self.zeros(len(X))
         if isinstance(H, Product):
             H, C = H.apart(C)
-        for cols in self._pieces(H) if H.shape[1] else self._pieces(self.zeros(len(Z), 1)):
+        for cols in self._pieces(H):
             self._add_squares(out, kernel, X, Z, cols, H[cols], C)
         return out
 
@@ -180,19 +187,20 @@ class TorchTiles(Backend):
         if kernel.geometry == "distance":  # −‖u − v‖² = (2u, −‖u‖², 1)·(v, 1, −‖v‖²)
             left = self.torch.cat([2 * left, -_squares(left), left.new_ones((len(left), 1))], dim=1)
             right = self.torch.cat([right, right.new_ones((len(right), 1)), -_squares(right)], dim=1)
-        left, right = left.to(dtype), right.to(dtype)
-        side = int(np.sqrt(_TILE_BYTES.get(self.device.type, 2**24) / dtype.itemsize))
+        if kernel.geometry != "opaque":
+            left, right = left.to(dtype), right.to(dtype)
+        side = int(np.sqrt(_TILE_BYTES["cpu" if kernel.geometry == "opaque" else self.device.type] / dtype.itemsize))
         width = max(1, min(len(right), side))
         height = max(1, side * side // width)
         for i in range(0, len(X), height):
             rows = slice(i, min(i + height, len(X)))
             for j in range(0, len(right), width):
                 part = slice(j, min(j + width, len(right)))
-                yield rows, part, self._tile(kernel, left[rows], right[part])
+                yield rows, part, self._tile(kernel, left[rows], right[part]).to(dtype)
 
     def _tile(self, kernel: Kernel, u: Array, v: Array) -> Array:
         if kernel.geometry == "opaque":
-            return self.asarray(kernel.block(u.cpu().numpy(), v.cpu().numpy())).to(u.dtype)
+            return self.asarray(kernel.block(u.cpu().numpy(), v.cpu().numpy()))
         s = u @ v.T
         if kernel.geometry == "distance":
             s.clamp_(max=0)
@@ -206,9 +214,8 @@ class TorchTiles(Backend):
         if found is not None and found[0]() is kernel and found[1]() is X:
             return found[2]
         U = self.asarray(np.ascontiguousarray(kernel.coordinates(np.asarray(X, dtype=float))))
-        for old in [k for k, (its_kernel, its_X, _) in _placed.items() if its_kernel() is None or its_X() is None]:
-            del _placed[old]
-        _placed[key] = (weakref.ref(kernel), weakref.ref(X), U)
+        forget = lambda _: _placed.pop(key, None)  # noqa: E731
+        _placed[key] = (weakref.ref(kernel, forget), weakref.ref(X, forget), U)
         return U
 
     def _free(self) -> float:

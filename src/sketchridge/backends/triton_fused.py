@@ -14,6 +14,7 @@ Tensor cores cut off what they add instead of rounding it, so sums over many col
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,6 +39,7 @@ _FEATURES = 64  # coordinates or sketch rows multiplied at a time
 _RANGE = 2.0**14  # of ‖u‖² and of scaled numbers: float16 ends at 65504
 _PARTIAL_BYTES = 2**31
 _POINTS = 2**21  # handled at a time: their pieces are counted in 32 bits
+_WIDEST = 300  # features, for the same reason
 _LOG2E = tl.constexpr(1.4426950408889634)
 
 
@@ -157,9 +159,10 @@ class TritonFused(TorchTiles):
     """
 
     name = "triton"
+    precisions: tuple[str, ...] = tuple(_EPS)
 
     def __init__(self, dtype: str = "float32", *, device: str | None = "cuda") -> None:
-        super().__init__("float64" if dtype == "float64" else "float32", device=device)
+        super().__init__(dtype, device=device)
         self.precision = dtype
 
         self.eps = _EPS[dtype]
@@ -204,24 +207,22 @@ class TritonFused(TorchTiles):
         points = self._points(kernel, X, Z) if H.shape[1] else None
         if points is None:
             return super()._add_squares(out, kernel, X, Z, cols, H, C)
-        torch, t, n = self.torch, len(out), len(H)
-        units = _powers(torch, H.abs().amax(dim=0))
-        lanes = _FEATURES
-        chunk = _chunk(n, -(-t // 64))
-        H_high, H_low = (_padded(torch, piece, chunk, lanes) for piece in _pieces(torch, H / units, 2))
-        C = C * units
-        row_units = _powers(torch, C.abs().amax(dim=1))
-        C_high, C_low = (_padded(torch, piece, 64, lanes) for piece in _pieces(torch, C / row_units[:, None], 2))
-        U, Z = _padded(torch, points.U, 64, 1), _padded(torch, points.Z[cols], chunk, 1)
-        chunks = len(Z) // chunk
-        partial = torch.empty((chunks, t), dtype=torch.float32, device=self.device)
-        C_scale = torch.nn.functional.pad(row_units, (0, len(U) - t)).to(torch.float32)
-        _residual[(len(U) // 64, chunks)](
-            U, Z, H_high, H_low, C_high, C_low, C_scale, partial, points.scale, points.gain, points.coef0, n, t,
-            STEPS=chunk // _COLUMNS, M=H_high.shape[1], K=U.shape[1], KB=min(U.shape[1], _FEATURES), BM=64, BN=_COLUMNS, BL=lanes,
-            KIND=points.kind, DEGREE=points.degree, num_warps=4, num_stages=3,
-        )  # fmt: skip
-        out += partial.sum(dim=0, dtype=torch.float64)
+        torch, n = self.torch, len(H)
+        units, chunk = _powers(torch, H.abs().amax(dim=0)), _chunk(n, -(-len(out) // 64))
+        H_high, H_low = (_padded(torch, piece, chunk, _FEATURES) for piece in _pieces(torch, H / units, 2))
+        Z = _padded(torch, points.Z[cols], chunk, 1)
+        for rows in self._pieces(C):
+            U, scaled = _padded(torch, points.U[rows], 64, 1), C[rows] * units
+            row_units = _powers(torch, scaled.abs().amax(dim=1))
+            C_high, C_low = (_padded(torch, piece, 64, _FEATURES) for piece in _pieces(torch, scaled / row_units[:, None], 2))
+            C_scale = torch.nn.functional.pad(row_units, (0, len(U) - len(scaled))).to(torch.float32)
+            partial = torch.empty((len(Z) // chunk, len(scaled)), dtype=torch.float32, device=self.device)
+            _residual[(len(U) // 64, len(partial))](
+                U, Z, H_high, H_low, C_high, C_low, C_scale, partial, points.scale, points.gain, points.coef0, n, len(scaled),
+                STEPS=chunk // _COLUMNS, M=H_high.shape[1], K=U.shape[1], KB=min(U.shape[1], _FEATURES), BM=64, BN=_COLUMNS,
+                BL=_FEATURES, KIND=points.kind, DEGREE=points.degree, num_warps=4, num_stages=3,
+            )  # fmt: skip
+            out[rows] += partial.sum(dim=0, dtype=torch.float64)
         return None
 
     def _rows(self, n: int, chunk: int, width: int, t: int) -> int:
@@ -236,11 +237,11 @@ class TritonFused(TorchTiles):
     def _points(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> _Points | None:
         """The points in float16 pieces, or None where a kernel, precision or range is not for this backend's kernels."""
         kind = _KINDS.get(type(kernel))
-        if kind is None or self.precision == "float64" or not len(Z) or not len(X):
+        if kind is None or self.precision == "float64" or not len(Z) or not len(X) or X.shape[1] > _WIDEST:
             return None
-        if self._last is None or any(a is not b for a, b in zip(self._last[0], (kernel, X, Z), strict=True)):
+        if self._last is None or any(known() is not new for known, new in zip(self._last[0], (kernel, X, Z), strict=True)):
             U, W = self._coordinates(kernel, X), self._coordinates(kernel, Z)
-            self._last = (kernel, X, Z), _Points.of(self.torch, kernel, kind, U, W)
+            self._last = tuple(map(weakref.ref, (kernel, X, Z))), _Points.of(self.torch, kernel, kind, U, W)
         return self._last[1]
 
 
@@ -263,7 +264,7 @@ class _Points:
             return None
         unit = 2.0 ** round(math.log2(largest) / 2 - 6)  # then every coordinate is below 2⁷
         top = (largest + float(getattr(kernel, "coef0", 0.0))) ** int(getattr(kernel, "degree", 1))
-        if not 1e-30 < top < 1e30:
+        if not 1e-15 < top < 1e15:
             return None
         gain = 2.0 ** (13 - math.ceil(math.log2(top)))
         left, right = _pieces(torch, U / unit, 2), _pieces(torch, W / unit, 2)
