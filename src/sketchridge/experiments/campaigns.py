@@ -262,7 +262,7 @@ class RealCampaign(Campaigns):
         self.initial = self.batch = {"flights": 1000, "weather": 200}[source]
 
     def cells(self, full: bool) -> list[Cell]:
-        rounds, repetitions = {("flights", True): (49, 3), ("weather", True): (49, 12)}.get((self.source, full), (8, 4))
+        rounds, repetitions = {("flights", True): (49, 3), ("weather", True): (49, 8)}.get((self.source, full), (8, 4))
         return [{"strategy": s, "seed": seed, "rounds": rounds} for seed in range(repetitions) for s in self.strategies]
 
     def problem(self, seed: int, data: Path | None) -> Problem:
