@@ -166,6 +166,20 @@ def test_a_model_fitted_on_a_device_can_be_used_without_one(options):
     again.partial_fit(X[:5], y[:5])
 
 
+def test_a_dense_sketch_may_be_applied_in_less_precision_than_the_rest():
+    """Training and new points then share its rounding, which the small eigenvalues of S G Sᵀ magnify."""
+    X, X_new = normal(400, 3), normal(30, 3, seed=1)
+    y = np.sin(X[:, 0]) + targets(400)[:, 0] / 3
+    options = {"alpha": 4.0, "sketch": "rademacher", "sketch_size": 100, "random_state": 0}
+    backend = TorchTiles(device=DEVICE)
+    backend.sketching = TorchTiles("float32", device=DEVICE)
+    one, two = (SketchedKernelRidge(backend=b, **options).fit(X, y) for b in (NumpyTiles(), backend))
+    mean, std = one.predict(X_new, return_std=True)
+    assert (np.abs(two.predict(X_new) - mean) < 0.02 * std).all()
+    np.testing.assert_allclose(two.variance(X_new), one.variance(X_new), rtol=1e-3)
+    assert_close(two.variance(X_new, "v1", tol=1e-6), one.variance(X_new, "v1", tol=1e-6), "pcg", condition=20)
+
+
 def test_a_copy_stays_on_the_device():
     model = SketchedKernelRidge(backend=TorchTiles(device=DEVICE), alpha=0.1, random_state=0).fit(normal(50, 2), targets(50)[:, 0])
     assert copy.deepcopy(model).backend_ == "torch"

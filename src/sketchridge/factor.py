@@ -62,7 +62,7 @@ def factorize(backend: Backend, kernel: Kernel, X: np.ndarray, sketch: Sketch) -
     if isinstance(sketch, RowSketch):
         return RowFactor.empty(backend, sketch, kernel.diag(X)).with_landmarks(backend, kernel, X, sketch.indices)
     if isinstance(sketch, EntrySketch):
-        sums = _sketched_sums(backend.sketching or backend, kernel, X, X, sketch, range(sketch.size))
+        sums = _sketched_sums(backend, kernel, X, X, sketch, range(sketch.size))
         return EntryFactor.of(backend, sketch, sums, backend.asarray(kernel.diag(X)))
     raise TypeError(f"No factor for a sketch of type {type(sketch).__name__}.")
 
@@ -231,14 +231,14 @@ class EntryFactor(Factor):
 
     def extended(self, backend: Backend, kernel: Kernel, X: np.ndarray) -> EntryFactor:
         """Old rows gain k(X_old, X_new) S_newᵀ, new rows are k(X_new, X) Sᵀ: O(m n n_new)."""
-        n_old, rows, products = len(self.sums), range(self.sketch.size), backend.sketching or backend
-        old = self.sums + _sketched_sums(products, kernel, X[:n_old], X, self.sketch, rows, start=n_old)
-        new = _sketched_sums(products, kernel, X[n_old:], X, self.sketch, rows)
+        n_old, rows = len(self.sums), range(self.sketch.size)
+        old = self.sums + _sketched_sums(backend, kernel, X[:n_old], X, self.sketch, rows, start=n_old)
+        new = _sketched_sums(backend, kernel, X[n_old:], X, self.sketch, rows)
         return EntryFactor.of(backend, self.sketch, backend.xp.concat([old, new]), backend.asarray(kernel.diag(X)))
 
     def grown(self, backend: Backend, kernel: Kernel, X: np.ndarray, size: int) -> EntryFactor:
         sketch = self.sketch.grown(size)
-        new = _sketched_sums(backend.sketching or backend, kernel, X, X, sketch, range(self.sketch.size, size))
+        new = _sketched_sums(backend, kernel, X, X, sketch, range(self.sketch.size, size))
         return EntryFactor.of(backend, sketch, backend.xp.concat([self.sums, new], axis=1), self.diag)
 
 
@@ -246,9 +246,9 @@ def _sketched_sums(
     backend: Backend, kernel: Kernel, X_new: np.ndarray, X: np.ndarray, sketch: EntrySketch, rows: range, *, start: int = 0
 ) -> Array:
     """k(X_new, X) S[rows]ᵀ, over the points of X from ``start`` on: (t, len(rows))."""
-    sums = backend.zeros(len(X_new), len(rows))
+    sums, products = backend.zeros(len(X_new), len(rows)), backend.sketching or backend
     for columns, S in _chunks(backend, sketch, rows, start, len(X)):
-        sums += backend.matmul(kernel, X_new, X if len(S.T) == len(X) else X[columns], S.T)
+        sums += products.matmul(kernel, X_new, X if len(S.T) == len(X) else X[columns], S.T)
     return sums
 
 
