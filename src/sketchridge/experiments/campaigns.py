@@ -252,7 +252,8 @@ class RealCampaign(Campaigns):
     ylabel = "root mean squared error"
     choices = (
         "Features scaled to standard deviation 1; the bandwidth is the median distance of the pool; λ by GCV in every round. "
-        "Paired: every strategy of a repetition has the same pool, test points and first labels."
+        "Paired: every strategy of a repetition has the same pool, test points and first labels. By default 4 repetitions of "
+        "8 rounds; with --full 49 rounds, 3 repetitions for flights and 8 for weather, about what an hour allows (the paper: 30)."
     )
 
     def __init__(self, source: str) -> None:
