@@ -98,7 +98,7 @@ def rates(n: int) -> tuple[list[Row], list[common.Claim], str]:
     U = torch.as_tensor(kernel.coordinates(X), device="cuda").float()
     rows: list[Row] = []
     for m in WIDTHS:
-        S = signs(torch, 1, range(m), range(n), CELL, "cuda").T
+        S = signs(1, range(m), range(n), CELL, "cuda").T
         G = torch.randn(n, m, device="cuda", dtype=torch.float64)
         plain = device_seconds(lambda: unfused(U, S.float()))  # noqa: B023
         for mode, passes in PASSES.items():
@@ -146,7 +146,7 @@ def million(n: int) -> tuple[list[Row], list[common.Claim]]:
             bandwidth=BANDWIDTH, alpha=n * 1e-3, sketch="rademacher", sketch_size=256, dtype=mode, random_state=0, backend="triton"
         )
         seconds = wall_seconds(lambda: model.fit(X, y).variance(X_new), 2)  # noqa: B023
-        sums, S = model._ridge.state.factor.sums[checked], signs(torch, model.sketch_.seed, range(256), range(n), CELL, "cuda")
+        sums, S = model._ridge.state.factor.sums[checked], signs(model.sketch_.seed, range(256), range(n), CELL, "cuda")
         exact = reference(model._kernel, X, checked, S.T)
         error = float((sums - exact).norm() / exact.norm())
         rows.append({"what": f"n = {n:,}, {mode}", "seconds": f"{seconds:.2f}", "product error": f"{error:.1e}"})

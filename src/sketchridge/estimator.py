@@ -329,9 +329,9 @@ class SketchedKernelRidge(KernelRegressor):
         """The fastest precision in which a given penalty lets a dense sketch be applied, from E₁ ≤ tr K; None for the full one."""
         diag = kernel.diag(X)
         spread = backend.spread(kernel, X) if kernel.geometry == "distance" else 0.0
-        magnified = max(4.0, spread) * float(diag.mean()) * len(X) / float(self.alpha)
+        ratio = float(diag.mean()) * len(X) / float(self.alpha)
         for faster in (as_backend(backend.name, name) for name in ("float16x2", "float32")):
-            if faster.eps * magnified <= self.sketch_tol / 100 and 1e-6 < diag.max() < 1e6:
+            if tuning.magnified_rounding(faster.eps, spread, diag.max(), ratio) <= self.sketch_tol / 100:
                 return faster
         return None
 

@@ -24,6 +24,7 @@ __all__ = [
     "lambda_grid",
     "lambda_path",
     "loo_errors",
+    "magnified_rounding",
     "median_bandwidth",
     "noise_variance",
     "probe_rows",
@@ -159,13 +160,17 @@ def grow_sketch(
 
 
 def single_precision_error(state: State, lam: float) -> float:
-    """How far float32 products may put V2 off, relative: ε·max(4, largest ‖u‖²)·E₁/λ, as measured in docs/precision.md.
+    """How far float32 products may put V2 off, relative, by ``magnified_rounding``."""
+    eps = float(np.finfo(np.float32).eps)
+    return magnified_rounding(eps, state.spread, state.kernel.diag(state.X).max(), state.largest / lam)
 
-    Infinite where squares of kernel values could leave the range of float32.
+
+def magnified_rounding(eps: float, spread: float, diag: float, ratio: float) -> float:
+    """ε·max(4, largest ‖u‖²)·E₁/λ, as measured in docs/precision.md, with E₁/λ as ``ratio``.
+
+    Infinite where squares of kernel values, the largest of which is ``diag``, could leave the range of float32.
     """
-    if not 1e-6 < state.kernel.diag(state.X).max() < 1e6:
-        return np.inf
-    return float(np.finfo(np.float32).eps) * max(4.0, state.spread) * state.largest / lam
+    return eps * max(4.0, spread) * ratio if 1e-6 < diag < 1e6 else np.inf
 
 
 def median_bandwidth(X: Array, kernel: Kernel) -> float:

@@ -17,7 +17,7 @@ Array = Any  # an array of the backend's own: of NumPy, or a tensor on a device
 
 
 class Product:
-    """[F V, beside] for an F that fills much of a device's memory: never held, but known by its factors. Its rows are F V's."""
+    """[F V, beside] for an F that fills much of a device's memory: not held, but known by its parts. Its rows are those of F V."""
 
     def __init__(self, F: Array, V: Array, beside: Array | None = None) -> None:
         self.F, self.V, self.beside = F, V, beside  # (n, r), (r, q), (n,)
@@ -28,31 +28,6 @@ class Product:
 
     def __getitem__(self, rows: slice) -> Array:
         return self.F[rows] @ self.V
-
-    def apart(self, C: Array) -> tuple[Any, Array]:
-        """H' and C' with C Hᵀ = C' H'ᵀ, where H' has the columns of F."""
-        if self.beside is None:
-            return self.F, C @ self.V.T
-        q = self.V.shape[1]
-        left = C[:, :q] @ self.V.T
-        out = left.new_empty((len(C), left.shape[1] + 1))
-        out[:, :-1], out[:, -1] = left, C[:, q]
-        return _Beside(self.F, self.beside), out
-
-
-class _Beside:
-    """[F, column], whose rows are put together when they are asked for."""
-
-    def __init__(self, F: Array, column: Array) -> None:
-        self.F, self.column, self.shape = F, column, (len(F), F.shape[1] + 1)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: slice) -> Array:
-        out = self.F.new_empty((len(self.F[rows]), self.shape[1]))
-        out[:, :-1], out[:, -1] = self.F[rows], self.column[rows]
-        return out
 
 
 class Backend(ABC):

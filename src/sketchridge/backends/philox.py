@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 __all__ = ["signs"]
 
 _MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
@@ -11,7 +13,7 @@ _STEPS = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
 _LOW = 0xFFFFFFFF
 
 
-def signs(torch: Any, seed: int, rows: range, columns: range, cell: tuple[int, int], device: Any) -> Any:
+def signs(seed: int, rows: range, columns: range, cell: tuple[int, int], device: Any) -> Any:
     """S[rows, columns] of RademacherSketch(seed), in float64: the sign of an entry is the highest bit of a byte of its cell.
 
     ``cell`` is the number of rows and columns that one generator draws.
@@ -20,7 +22,7 @@ def signs(torch: Any, seed: int, rows: range, columns: range, cell: tuple[int, i
     out = torch.empty((len(rows), len(columns)), dtype=torch.float64, device=device)
     first, last = columns.start // width, -(-columns.stop // width)
     for row in range(rows.start // height, -(-rows.stop // height)):
-        words = _cells(torch, seed, row, range(first, last), height * width, device)  # (cells, words)
+        words = _cells(seed, row, range(first, last), height * width, device)  # (cells, words)
         bits = torch.stack([(words >> shift) & 1 for shift in range(7, 64, 8)], dim=-1)
         table = bits.reshape(-1, height, width).transpose(0, 1).reshape(height, -1)
         i, start = row * height, first * width
@@ -29,7 +31,7 @@ def signs(torch: Any, seed: int, rows: range, columns: range, cell: tuple[int, i
     return out
 
 
-def _cells(torch: Any, seed: int, row: int, columns: range, size: int, device: Any) -> Any:
+def _cells(seed: int, row: int, columns: range, size: int, device: Any) -> Any:
     """The words of some cells of a row of cells, 8 entries a word: (cells, size / 8)."""
     blocks = torch.arange(1, size // 32 + 1, device=device).repeat(len(columns), 1)
     zero = torch.zeros_like(blocks)

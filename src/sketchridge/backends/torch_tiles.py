@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import array_api_compat.torch
 import numpy as np
+import torch
 
 from sketchridge.backends.base import Array, Backend, Product
 from sketchridge.backends.philox import signs
@@ -30,15 +32,15 @@ class TorchTiles(Backend):
     """
 
     name = "torch"
+    xp = array_api_compat.torch
     entries = 2**28
     precisions: tuple[str, ...] = ("float32", "float64")
 
     def __init__(self, dtype: str = "float64", *, device: str | None = None) -> None:
-        self.torch, self.xp = _modules()
-        device = device or ("cuda" if self.torch.cuda.is_available() else "cpu")
-        if device.startswith("cuda") and not self.torch.cuda.is_available():
+        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        if device.startswith("cuda") and not torch.cuda.is_available():
             raise RuntimeError(
-                f"A GPU was asked for (device {device!r}), but PyTorch {self.torch.__version__} sees none: use backend='numpy', "
+                f"A GPU was asked for (device {device!r}), but PyTorch {torch.__version__} sees none: use backend='numpy', "
                 "or install a build of PyTorch for your GPU and its driver."
             )
         if dtype not in self.precisions:
@@ -48,39 +50,39 @@ class TorchTiles(Backend):
         dtype = "float64" if dtype == "float64" else "float32"
         self.precision, self.dtype = dtype, np.dtype(dtype)
         self.eps, self.far = float(np.finfo(dtype).eps), 1e-24 if self.dtype == np.float32 else 0.0
-        self.device = self.torch.device(device)
-        self._type = getattr(self.torch, dtype)
+        self.device = torch.device(device)
+        self._type = getattr(torch, dtype)
 
     def __reduce__(self) -> Any:
         return partial(type(self), self.precision, device=str(self.device)), ()
 
     def asarray(self, A: Any) -> Array:
-        if not isinstance(A, self.torch.Tensor):
-            A = self.torch.from_numpy(np.array(A, dtype=float))
-        return A.to(self.device, self.torch.float64)
+        if not isinstance(A, torch.Tensor):
+            A = torch.from_numpy(np.array(A, dtype=float))
+        return A.to(self.device, torch.float64)
 
     def to_numpy(self, A: Array) -> np.ndarray:
         return A.cpu().numpy()
 
     def zeros(self, *shape: int) -> Array:
         self._check_memory(8 * int(np.prod(shape)), f"An array of {' × '.join(map(str, shape))} numbers")
-        return self.torch.zeros(shape, dtype=self.torch.float64, device=self.device)
+        return torch.zeros(shape, dtype=torch.float64, device=self.device)
 
     def spread(self, kernel: Kernel, X: np.ndarray) -> float:
         return float(_squares(self._coordinates(kernel, X)).max())
 
     def signs(self, seed: int, rows: range, columns: range, cell: tuple[int, int]) -> Array:
         self._check_memory(16 * len(rows) * len(columns), f"A sketch of {len(rows)} × {len(columns)} signs")
-        return signs(self.torch, seed, rows, columns, cell, self.device)
+        return signs(seed, rows, columns, cell, self.device)
 
     def solve_triangular(self, L: Array, B: Array) -> Array:
-        return self.torch.linalg.solve_triangular(L, B, upper=False)
+        return torch.linalg.solve_triangular(L, B, upper=False)
 
     def factor_definite(self, A: Array) -> Array:
-        return self.torch.linalg.cholesky(A)
+        return torch.linalg.cholesky(A)
 
     def solve_definite(self, factor: Array, B: Array) -> Array:
-        return self.torch.cholesky_solve(B, factor)
+        return torch.cholesky_solve(B, factor)
 
     def matmul(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, V: Array) -> Array:
         if isinstance(V, Product):
@@ -97,11 +99,13 @@ class TorchTiles(Backend):
             out[rows] += tile @ V[part]
 
     def residual_sqnorm(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, H: Array, C: Array) -> Array:
-        H, C, out = self._native(H), self._native(C), self.zeros(len(X))
-        if isinstance(H, Product):
-            H, C = H.apart(C)
+        H, C, out, beside = self._native(H), self._native(C), self.zeros(len(X)), None
+        if isinstance(H, Product):  # C (F V)ᵀ = (C Vᵀ) Fᵀ
+            q = H.V.shape[1]
+            H, C, beside = H.F, torch.cat([C[:, :q] @ H.V.T, C[:, q:]], dim=1), H.beside
         for cols in self._pieces(H):
-            self._add_squares(out, kernel, X, Z, cols, H[cols], C)
+            piece = H[cols] if beside is None else torch.cat([H[cols], beside[cols, None]], dim=1)
+            self._add_squares(out, kernel, X, Z, cols, piece, C)
         return out
 
     def _add_squares(self, out: Array, kernel: Kernel, X: np.ndarray, Z: np.ndarray, cols: slice, H: Array, C: Array) -> None:
@@ -109,11 +113,11 @@ class TorchTiles(Backend):
         for rows, part, tile in self._tiles(kernel, X, Z, cols, self._type):
             if H.shape[1]:
                 tile.addmm_(C[rows], H[part].T, alpha=-1)
-            out[rows] += self.torch.einsum("ij,ij->i", tile, tile)
+            out[rows] += torch.einsum("ij,ij->i", tile, tile)
 
     def block(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> Array:
         out = self.zeros(len(X), len(Z))
-        for rows, cols, tile in self._tiles(kernel, X, Z, slice(0, len(Z)), self.torch.float64):
+        for rows, cols, tile in self._tiles(kernel, X, Z, slice(0, len(Z)), torch.float64):
             out[rows, cols] = tile
         return out
 
@@ -122,7 +126,7 @@ class TorchTiles(Backend):
         out = self.block(kernel, X, Z)
         if not len(L):
             return out
-        inverse = self.solve_triangular(L, self.torch.eye(len(L), dtype=L.dtype, device=self.device)).T
+        inverse = self.solve_triangular(L, torch.eye(len(L), dtype=L.dtype, device=self.device)).T
         for rows in self._pieces(out):
             if F.shape[1]:
                 out[rows].addmm_(F[rows], F_Z.T, alpha=-1)
@@ -156,7 +160,7 @@ class TorchTiles(Backend):
         F, V = self._native(F), self._native(V)
         out = self.zeros(len(F), V.shape[1])
         for rows in self._pieces(F):
-            self.torch.matmul(F[rows], V, out=out[rows])
+            torch.matmul(F[rows], V, out=out[rows])
         return out
 
     def tall(self, F: Array, V: Array) -> Any:
@@ -185,8 +189,8 @@ class TorchTiles(Backend):
         """k(X[rows], Z[cols][part]) for all rows, with the rows and the part of the columns it stands for."""
         left, right = self._coordinates(kernel, X), self._coordinates(kernel, Z)[cols]
         if kernel.geometry == "distance":  # −‖u − v‖² = (2u, −‖u‖², 1)·(v, 1, −‖v‖²)
-            left = self.torch.cat([2 * left, -_squares(left), left.new_ones((len(left), 1))], dim=1)
-            right = self.torch.cat([right, right.new_ones((len(right), 1)), -_squares(right)], dim=1)
+            left = torch.cat([2 * left, -_squares(left), left.new_ones((len(left), 1))], dim=1)
+            right = torch.cat([right, right.new_ones((len(right), 1)), -_squares(right)], dim=1)
         if kernel.geometry != "opaque":
             left, right = left.to(dtype), right.to(dtype)
         side = int(np.sqrt(_TILE_BYTES["cpu" if kernel.geometry == "opaque" else self.device.type] / dtype.itemsize))
@@ -204,7 +208,7 @@ class TorchTiles(Backend):
         s = u @ v.T
         if kernel.geometry == "distance":
             s.clamp_(max=0)
-        kernel.profile(s, self.torch)
+        kernel.profile(s, torch)
         return s
 
     def _coordinates(self, kernel: Kernel, X: np.ndarray) -> Array:
@@ -222,8 +226,8 @@ class TorchTiles(Backend):
         """Bytes of the device's memory that are free; those of the host are not counted."""
         if self.device.type != "cuda":
             return np.inf
-        cached = self.torch.cuda.memory_reserved(self.device) - self.torch.cuda.memory_allocated(self.device)
-        return self.torch.cuda.mem_get_info(self.device)[0] + cached
+        cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return torch.cuda.mem_get_info(self.device)[0] + cached
 
     def _check_memory(self, needed: int, what: str) -> None:
         if needed > _PIECE_BYTES and needed > self._free():
@@ -235,13 +239,3 @@ class TorchTiles(Backend):
 
 def _squares(U: Array) -> Array:
     return (U * U).sum(dim=1, keepdim=True)
-
-
-def _modules() -> tuple[Any, Any]:
-    """PyTorch and its array module in the array API's terms."""
-    try:
-        import array_api_compat.torch as xp
-        import torch
-    except ImportError as error:
-        raise ImportError(f"This backend needs PyTorch ({error}): pip install 'sketchridge[gpu]'.") from None
-    return torch, xp

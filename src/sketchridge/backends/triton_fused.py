@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 import triton
 import triton.language as tl
 
@@ -164,7 +165,6 @@ class TritonFused(TorchTiles):
     def __init__(self, dtype: str = "float32", *, device: str | None = "cuda") -> None:
         super().__init__(dtype, device=device)
         self.precision = dtype
-
         self.eps = _EPS[dtype]
         self._last: tuple[tuple[Any, ...], _Points | None] | None = None  # the points of the last call
         self.far = 2.0**-34 if dtype != "float64" else 0.0
@@ -173,8 +173,8 @@ class TritonFused(TorchTiles):
         points = self._points(kernel, X, Z)
         if points is None:
             return super()._add_products(out, kernel, X, Z, cols, V)
-        torch, (n, q), t = self.torch, V.shape, len(out)
-        units = _powers(torch, V.abs().amax(dim=0))
+        (n, q), t = V.shape, len(out)
+        units = _powers(V.abs().amax(dim=0))
         V = V / units
         high = V.to(torch.float16)
         exact = self.precision != "float32" and bool((high == V).all())
@@ -183,11 +183,11 @@ class TritonFused(TorchTiles):
         width = min(wide, max(_NARROWEST, triton.next_power_of_2(q)))
         rows, warps, stages = _SHAPES[passes]
         chunk = _chunk(n, -(-t // rows) * -(-q // width))
-        low = None if exact else _padded(torch, (V - high).to(torch.float16), chunk, width)
-        high, Z = _padded(torch, high, chunk, width), _padded(torch, points.Z[cols], chunk, 1)
+        low = None if exact else _padded((V - high).to(torch.float16), chunk, width)
+        high, Z = _padded(high, chunk, width), _padded(points.Z[cols], chunk, 1)
         chunks, block = len(Z) // chunk, self._rows(len(Z), chunk, high.shape[1], t)
         for start in range(0, t, block):
-            U = _padded(torch, points.U[start : start + block], rows, 1)
+            U = _padded(points.U[start : start + block], rows, 1)
             size = min(block, t - start)
             partial = torch.empty((chunks, size, high.shape[1]), dtype=torch.float32, device=self.device)
             grid = (len(U) // rows, high.shape[1] // width, chunks)
@@ -207,14 +207,14 @@ class TritonFused(TorchTiles):
         points = self._points(kernel, X, Z) if H.shape[1] else None
         if points is None:
             return super()._add_squares(out, kernel, X, Z, cols, H, C)
-        torch, n = self.torch, len(H)
-        units, chunk = _powers(torch, H.abs().amax(dim=0)), _chunk(n, -(-len(out) // 64))
-        H_high, H_low = (_padded(torch, piece, chunk, _FEATURES) for piece in _pieces(torch, H / units, 2))
-        Z = _padded(torch, points.Z[cols], chunk, 1)
+        n = len(H)
+        units, chunk = _powers(H.abs().amax(dim=0)), _chunk(n, -(-len(out) // 64))
+        H_high, H_low = (_padded(piece, chunk, _FEATURES) for piece in _pieces(H / units, 2))
+        Z = _padded(points.Z[cols], chunk, 1)
         for rows in self._pieces(C):
-            U, scaled = _padded(torch, points.U[rows], 64, 1), C[rows] * units
-            row_units = _powers(torch, scaled.abs().amax(dim=1))
-            C_high, C_low = (_padded(torch, piece, 64, _FEATURES) for piece in _pieces(torch, scaled / row_units[:, None], 2))
+            U, scaled = _padded(points.U[rows], 64, 1), C[rows] * units
+            row_units = _powers(scaled.abs().amax(dim=1))
+            C_high, C_low = (_padded(piece, 64, _FEATURES) for piece in _pieces(scaled / row_units[:, None], 2))
             C_scale = torch.nn.functional.pad(row_units, (0, len(U) - len(scaled))).to(torch.float32)
             partial = torch.empty((len(Z) // chunk, len(scaled)), dtype=torch.float32, device=self.device)
             _residual[(len(U) // 64, len(partial))](
@@ -241,7 +241,7 @@ class TritonFused(TorchTiles):
             return None
         if self._last is None or any(known() is not new for known, new in zip(self._last[0], (kernel, X, Z), strict=True)):
             U, W = self._coordinates(kernel, X), self._coordinates(kernel, Z)
-            self._last = tuple(map(weakref.ref, (kernel, X, Z))), _Points.of(self.torch, kernel, kind, U, W)
+            self._last = tuple(map(weakref.ref, (kernel, X, Z))), _Points.of(kernel, kind, U, W)
         return self._last[1]
 
 
@@ -253,13 +253,13 @@ class _Points:
         self.degree, self.coef0 = int(getattr(kernel, "degree", 1)), float(getattr(kernel, "coef0", 0.0))
 
     @classmethod
-    def of(cls, torch: Any, kernel: Kernel, kind: int, U: Array, W: Array) -> _Points | None:
+    def of(cls, kernel: Kernel, kind: int, U: Array, W: Array) -> _Points | None:
         largest = max(float((A * A).sum(dim=1).max()) if len(A) else 0.0 for A in (U, W))
         if kernel.geometry == "distance":
             if largest * 1.5 > _RANGE:
                 return None
             unit, shift = (math.sqrt(_LOG2E.value), math.log2(_RANGE)) if kind == 0 else (1.0, 0.0)
-            return cls(_left(torch, U * unit, shift), _right(torch, W * unit), kind=kind, scale=1.0, gain=_RANGE, kernel=kernel)
+            return cls(_left(U * unit, shift), _right(W * unit), kind=kind, scale=1.0, gain=_RANGE, kernel=kernel)
         if not 1e-30 < largest < 1e30:
             return None
         unit = 2.0 ** round(math.log2(largest) / 2 - 6)  # then every coordinate is below 2⁷
@@ -267,29 +267,29 @@ class _Points:
         if not 1e-15 < top < 1e15:
             return None
         gain = 2.0 ** (13 - math.ceil(math.log2(top)))
-        left, right = _pieces(torch, U / unit, 2), _pieces(torch, W / unit, 2)
+        left, right = _pieces(U / unit, 2), _pieces(W / unit, 2)
         pairs = ((0, 0), (0, 1), (1, 0))
         sides = [torch.cat([side[p[i]] for p in pairs], dim=1) for i, side in enumerate((left, right))]
-        U, W = (_padded(torch, side, 1, _lanes(side.shape[1])) for side in sides)
+        U, W = (_padded(side, 1, _lanes(side.shape[1])) for side in sides)
         return cls(U, W, kind=kind, scale=unit**2, gain=gain, kernel=kernel)
 
 
-def _left(torch: Any, U: Array, shift: float) -> Array:
+def _left(U: Array, shift: float) -> Array:
     """(2u, shift − ‖u‖², 1) in pieces, for shift − ‖u − v‖² = (2u, shift − ‖u‖², 1)·(v, 1, −‖v‖²)."""
-    (high, low), square = _pieces(torch, U, 2), shift - (U * U).sum(dim=1, keepdim=True)
+    (high, low), square = _pieces(U, 2), shift - (U * U).sum(dim=1, keepdim=True)
     ones = torch.ones_like(high[:, :1]).repeat(1, 3)
-    sides = torch.cat([2 * high, 2 * high, 2 * low, *_pieces(torch, square, 3), ones], dim=1)
-    return _padded(torch, sides, 1, _lanes(sides.shape[1]))
+    sides = torch.cat([2 * high, 2 * high, 2 * low, *_pieces(square, 3), ones], dim=1)
+    return _padded(sides, 1, _lanes(sides.shape[1]))
 
 
-def _right(torch: Any, W: Array) -> Array:
-    (high, low), square = _pieces(torch, W, 2), -(W * W).sum(dim=1, keepdim=True)
+def _right(W: Array) -> Array:
+    (high, low), square = _pieces(W, 2), -(W * W).sum(dim=1, keepdim=True)
     ones = torch.ones_like(high[:, :1]).repeat(1, 3)
-    sides = torch.cat([high, low, high, ones, *_pieces(torch, square, 3)], dim=1)
-    return _padded(torch, sides, 1, _lanes(sides.shape[1]))
+    sides = torch.cat([high, low, high, ones, *_pieces(square, 3)], dim=1)
+    return _padded(sides, 1, _lanes(sides.shape[1]))
 
 
-def _pieces(torch: Any, A: Array, count: int) -> list[Array]:
+def _pieces(A: Array, count: int) -> list[Array]:
     """Float16 arrays, each the rounding of what the ones before leave."""
     out = []
     for _ in range(count):
@@ -298,7 +298,7 @@ def _pieces(torch: Any, A: Array, count: int) -> list[Array]:
     return out
 
 
-def _padded(torch: Any, A: Array, rows: int, columns: int) -> Array:
+def _padded(A: Array, rows: int, columns: int) -> Array:
     """The array with zeros appended, to multiples of so many rows and columns."""
     return torch.nn.functional.pad(A, (0, -A.shape[1] % columns, 0, -len(A) % rows)).contiguous()
 
@@ -308,7 +308,7 @@ def _lanes(width: int) -> int:
     return min(_FEATURES, max(32, triton.next_power_of_2(width)))
 
 
-def _powers(torch: Any, sizes: Array) -> Array:
+def _powers(sizes: Array) -> Array:
     """Powers of two by which numbers of these sizes fall below 2¹⁴; 1 for zeros."""
     exponent = torch.frexp(torch.where(sizes > 0, sizes, 1.0))[1]
     return torch.where(sizes > 0, torch.ldexp(torch.ones_like(sizes), exponent - 14), 1.0)
