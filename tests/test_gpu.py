@@ -20,7 +20,7 @@ from sketchridge.backends.triton_fused import TritonFused
 from sketchridge.kernels import Gaussian, Linear, Matern32, Matern52, Polynomial, as_kernel
 from sketchridge.sketches import CELL, RademacherSketch
 
-ERROR = {"float16": 2.0**-11, "float16x2": 2.0**-15, "float32": 2e-6}
+ERROR = {"float16": 2.0**-11, "float16x2": 2.0**-15, "float32": 2e-6, "float64": 1e-14}
 KERNELS = [Gaussian(0.9), Matern32(1.2), Matern52(1.2), Polynomial(3, 0.5, 0.7)]
 SHAPES = [(1, 1, 1, 1), (63, 65, 7, 3), (64, 64, 16, 1), (65, 63, 513, 2), (3, 129, 1, 100), (130, 1, 33, 5)]  # t, n, m, d
 
@@ -53,7 +53,8 @@ def test_fused_products_of_odd_shapes(kernel, shape, precision):
     assert relative(backend.matmul(kernel, X, Z, S), kernel(X, Z) @ S) < 3 * ERROR[precision]
     H, C = normal(n, m, seed=2), normal(t, m, seed=3)
     wanted = ((kernel(X, Z) - C @ H.T) ** 2).sum(axis=1)
-    assert relative(backend.residual_sqnorm(kernel, X, Z, H, C), wanted) < ERROR["float32"] * 10
+    assert relative(backend.residual_sqnorm(kernel, X, Z, H, C), wanted) < min(ERROR["float32"], ERROR[precision]) * 10
+    assert relative(backend.block(kernel, X, Z), kernel(X, Z)) < ERROR["float64"]
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e-6, 1e6, 1e30])
@@ -71,19 +72,30 @@ def test_points_beyond_the_range_of_float16_are_left_to_the_tiles():
     X = np.concatenate([normal(20, 2), normal(20, 2, seed=1) + 1e3])
     kernel, backend = Gaussian(0.9), OnHost(TritonFused("float32", device=DEVICE))
     V = normal(40, 3, seed=2)
-    assert backend._points(kernel, X, X) is None
+    assert backend._points(kernel, X, X, torch.float16) is None
     assert_close(backend.matmul(kernel, X[:20], X[:20], V[:20]), kernel(X[:20], X[:20]) @ V[:20], "float32")
     assert np.isfinite(backend.matmul(kernel, X, X, V)).all()
 
 
-def test_sums_over_several_chunks_and_blocks_of_rows(monkeypatch):
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_sums_over_several_chunks_and_blocks_of_rows(precision, monkeypatch):
     monkeypatch.setattr(triton_fused, "_CHUNK", 64)
     monkeypatch.setattr(triton_fused, "_POINTS", 128)
     X, V = normal(300, 2), normal(300, 3, seed=1)
-    kernel, backend = Gaussian(0.9), OnHost(TritonFused("float32", device=DEVICE))
-    assert relative(backend.matmul(kernel, X, X, V), kernel(X, X) @ V) < ERROR["float32"] * 10
+    kernel, backend = Gaussian(0.9), OnHost(TritonFused(precision, device=DEVICE))
+    assert relative(backend.matmul(kernel, X, X, V), kernel(X, X) @ V) < ERROR[precision] * 10
     wanted = ((kernel(X, X) - V @ V.T) ** 2).sum(axis=1)
-    assert relative(backend.residual_sqnorm(kernel, X, X, V, V), wanted) < ERROR["float32"] * 10
+    assert relative(backend.residual_sqnorm(kernel, X, X, V, V), wanted) < ERROR[precision] * 10
+    assert relative(backend.block(kernel, X, X[:70]), kernel(X, X[:70])) < ERROR["float64"]
+
+
+@pytest.mark.parametrize("m", [511, 512, 513])
+def test_float64_sums_of_many_columns_are_left_to_the_tiles(m, monkeypatch):
+    X, V = normal(30, 2), normal(30, m, seed=1)
+    kernel, backend, seen = Gaussian(0.9), OnHost(TritonFused("float64", device=DEVICE)), []
+    monkeypatch.setattr(TorchTiles, "_tiles", lambda *a, tiles=TorchTiles._tiles: seen.append(a) or tiles(*a))
+    assert relative(backend.matmul(kernel, X, X, V), kernel(X, X) @ V) < ERROR["float64"]
+    assert bool(seen) == (m > 512)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from sketchridge.backends.base import Array, Backend, Product
 from sketchridge.backends.philox import signs
 from sketchridge.kernels import Kernel
 
-__all__ = ["TorchTiles"]
+__all__ = ["TorchTiles", "lifted"]
 
 _TILE_BYTES = {"cpu": 2**21, "cuda": 2**29}  # of a tile of k(X, Z)
 _PIECE_BYTES = 2**31  # of a piece of an array as long as the data, while it is converted or multiplied
@@ -65,8 +65,11 @@ class TorchTiles(Backend):
         return A.cpu().numpy()
 
     def zeros(self, *shape: int) -> Array:
+        return self._empty(*shape).zero_()
+
+    def _empty(self, *shape: int) -> Array:
         self._check_memory(8 * int(np.prod(shape)), f"An array of {' × '.join(map(str, shape))} numbers")
-        return torch.zeros(shape, dtype=torch.float64, device=self.device)
+        return torch.empty(shape, dtype=torch.float64, device=self.device)
 
     def spread(self, kernel: Kernel, X: np.ndarray) -> float:
         return float(_squares(self._coordinates(kernel, X)).max())
@@ -188,9 +191,8 @@ class TorchTiles(Backend):
     def _tiles(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, cols: slice, dtype: Any) -> Iterator[tuple[slice, slice, Array]]:
         """k(X[rows], Z[cols][part]) for all rows, with the rows and the part of the columns it stands for."""
         left, right = self._coordinates(kernel, X), self._coordinates(kernel, Z)[cols]
-        if kernel.geometry == "distance":  # −‖u − v‖² = (2u, −‖u‖², 1)·(v, 1, −‖v‖²)
-            left = torch.cat([2 * left, -_squares(left), left.new_ones((len(left), 1))], dim=1)
-            right = torch.cat([right, right.new_ones((len(right), 1)), -_squares(right)], dim=1)
+        if kernel.geometry == "distance":
+            left, right = lifted(left, right)
         if kernel.geometry != "opaque":
             left, right = left.to(dtype), right.to(dtype)
         side = int(np.sqrt(_TILE_BYTES["cpu" if kernel.geometry == "opaque" else self.device.type] / dtype.itemsize))
@@ -235,6 +237,12 @@ class TorchTiles(Backend):
                 f"{what} needs {needed:,} bytes of the GPU's memory, but {int(self._free()):,} are free: give a smaller "
                 "sketch_size, fewer rows, or backend='numpy'."
             )
+
+
+def lifted(U: Array, W: Array) -> tuple[Array, Array]:
+    """Rows whose products are −‖u − w‖² = (2u, −‖u‖², 1)·(w, 1, −‖w‖²)."""
+    left = torch.cat([2 * U, -_squares(U), torch.ones_like(U[:, :1])], dim=1)
+    return left, torch.cat([W, torch.ones_like(W[:, :1]), -_squares(W)], dim=1)
 
 
 def _squares(U: Array) -> Array:
