@@ -57,6 +57,27 @@ def test_fused_products_of_odd_shapes(kernel, shape, precision):
     assert relative(backend.block(kernel, X, Z), kernel(X, Z)) < ERROR["float64"]
 
 
+@pytest.mark.parametrize("precision", ERROR)
+@pytest.mark.parametrize(("d", "m"), [(31, 257), (100, 130), (300, 257)])
+def test_many_features_fit_into_shared_memory(d, m, precision):
+    X, H, C = normal(130, d) / np.sqrt(d), normal(130, m, seed=1), normal(65, m, seed=2)
+    kernel, backend = Gaussian(0.9), OnHost(TritonFused(precision, device=DEVICE))
+    S, k = np.sign(H), kernel(X[:65], X)
+    assert relative(backend.matmul(kernel, X[:65], X, S), k @ S) < 3 * ERROR[precision]
+    wanted = ((k - C @ H.T) ** 2).sum(axis=1)
+    assert relative(backend.residual_sqnorm(kernel, X[:65], X, H, C), wanted) < min(ERROR["float32"], ERROR[precision]) * 10
+
+
+@pytest.mark.parametrize("precision", ERROR)
+def test_a_card_with_little_shared_memory_is_left_to_the_tiles(precision):
+    X, V = normal(70, 2), normal(70, 3, seed=1)
+    kernel, backend = Gaussian(0.9), OnHost(TritonFused(precision, device=DEVICE))
+    backend._shared = 1000
+    assert relative(backend.matmul(kernel, X, X, V), kernel(X, X) @ V) < min(ERROR["float32"], ERROR[precision])
+    wanted = ((kernel(X, X) - V @ V.T) ** 2).sum(axis=1)
+    assert relative(backend.residual_sqnorm(kernel, X, X, V, V), wanted) < min(ERROR["float32"], ERROR[precision]) * 10
+
+
 @pytest.mark.parametrize("size", [1e-30, 1e-6, 1e6, 1e30])
 def test_columns_of_any_size(size):
     """Float16 ends at 65504: columns are brought into its range by powers of two, each by its own."""

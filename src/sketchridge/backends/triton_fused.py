@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,15 +41,21 @@ class _Shape(NamedTuple):
     stages: int
     registers: int | None = None
 
+    def shared(self, size: int, lanes: int, pieces: int) -> int:
+        """Bytes of shared memory for points of so many numbers of a size, as Triton 3.6 takes them."""
+        buffers = 0 if self.stages == 1 else self.stages - (size == 8)
+        points, values = lanes * (self.rows + self.columns * buffers), self.columns * self.width * max(buffers, 1) * pieces
+        return size * (points + values + self.rows * self.columns)
+
 
 _KINDS: dict[type[Kernel], int] = {Gaussian: 0, Matern32: 1, Matern52: 2, Linear: 3, Polynomial: 4}
 _EPS = {"float16": 2.0**-11, "float16x2": 2.0**-15, "float32": 2.0**-23, "float64": 2.0**-52}
 _PASSES = {"float16": 1, "float16x2": 2, "float32": 3, "float64": 1}
-_PRODUCTS = {  # in order of width
-    "float16": (_Shape(128, 64, 128, 8, 3, registers=128), _Shape(128, 64, 256, 8, 3)),
+_PRODUCTS = {  # the fastest first, for sums that are narrow enough
+    "float16": (_Shape(128, 64, 128, 8, 3, registers=128), _Shape(128, 64, 256, 8, 3), _Shape(64, 64, 128, 4, 3)),
     "float16x2": (_Shape(64, 64, 256, 4, 3),),
     "float32": (_Shape(64, 64, 128, 4, 3),),
-    "float64": (_Shape(64, 32, 128, 4, 3), _Shape(64, 64, 256, 8, 2)),
+    "float64": (_Shape(64, 32, 128, 4, 3), _Shape(64, 64, 256, 8, 2), _Shape(32, 32, 128, 4, 2)),
 }
 _RESIDUALS = {"float32": _Shape(64, 64, 64, 4, 3), "float64": _Shape(64, 64, 16, 4, 3)}
 _BLOCK = _Shape(64, 64, 0, 4, 1)
@@ -62,6 +68,7 @@ _PARTIAL_BYTES = 2**31
 _POINTS = 2**21  # handled at a time: their pieces are counted in 32 bits
 _WIDEST = 300  # features, for the same reason
 _LOG2E = math.log2(math.e)
+_SHARED = 227 * 1024  # bytes of a multiprocessor's shared memory, where there is no GPU to ask
 
 
 class TritonFused(TorchTiles):
@@ -81,6 +88,7 @@ class TritonFused(TorchTiles):
         self.precision = dtype
         self.eps = _EPS[dtype]
         self.far = 2.0**-34 if dtype != "float64" else 0.0
+        self._shared = _shared_memory(self.device)
         self._last: dict[torch.dtype, tuple[tuple[Any, ...], _Points | None]] = {}  # the points of the last call, by type
 
     def block(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> Array:
@@ -102,9 +110,12 @@ class TritonFused(TorchTiles):
         if points is None or (self.precision == "float64" and q > _WIDEST_FLOAT64):
             return super()._add_products(out, kernel, X, Z, cols, V)
         mode, units, high, low = self._split(V)
-        shapes = _PRODUCTS[mode]
-        rows, columns, width, warps, stages, registers = next((shape for shape in shapes if shape.width >= q), shapes[-1])
-        width = min(width, max(_NARROWEST, triton.next_power_of_2(q)))
+        wide_enough_first = sorted(_PRODUCTS[mode], key=lambda shape: shape.width < min(q, 256))
+        narrowed = (s._replace(width=min(s.width, max(_NARROWEST, triton.next_power_of_2(q)))) for s in wide_enough_first)
+        shape = self._fitting(narrowed, points, 2 if mode == "float32" else 1)
+        if shape is None:
+            return super()._add_products(out, kernel, X, Z, cols, V)
+        rows, columns, width, warps, stages, registers = shape
         chunk = _chunk(n, -(-t // rows) * -(-q // width))
         low = None if low is None else _padded(low, chunk, width)
         high, right = _padded(high, chunk, width), _padded(points.Z[cols], chunk, 1)
@@ -129,7 +140,10 @@ class TritonFused(TorchTiles):
         if points is None or m == 0 or (self.precision == "float64" and m > _WIDEST_FLOAT64):
             return super()._add_squares(out, kernel, X, Z, cols, H, C)
         pieces, total = (1, torch.float64) if self.precision == "float64" else (2, torch.float32)
-        rows, columns, width, warps, stages, _ = _RESIDUALS[str(total).removeprefix("torch.")]
+        shape = self._fitting([_RESIDUALS[str(total).removeprefix("torch.")]], points, 2 * pieces)
+        if shape is None:
+            return super()._add_squares(out, kernel, X, Z, cols, H, C)
+        rows, columns, width, warps, stages, _ = shape
         units, chunk = _powers(H.abs().amax(dim=0)), _chunk(n, -(-len(out) // rows))
         H_pieces = [_padded(piece, chunk, width) for piece in _pieces(H / units, pieces, self._operand)]
         right = _padded(points.Z[cols], chunk, 1)
@@ -146,6 +160,15 @@ class TritonFused(TorchTiles):
                 num_warps=warps, num_stages=stages,
             )  # fmt: skip
             out[part] += partial.sum(dim=0, dtype=torch.float64)
+        return None
+
+    def _fitting(self, shapes: Iterable[_Shape], points: _Points, pieces: int) -> _Shape | None:
+        """The first shape whose tiles fit into shared memory, with as many stages as do."""
+        for shape in shapes:
+            for stages in range(shape.stages, 0, -1):
+                fitting = shape._replace(stages=stages)
+                if fitting.shared(points.U.itemsize, points.options["K"], pieces) <= self._shared:
+                    return fitting
         return None
 
     @property
@@ -251,6 +274,13 @@ def _powers(sizes: Array) -> Array:
     """Powers of two by which numbers of these sizes fall below 2¹⁴; 1 for zeros."""
     exponent = torch.frexp(torch.where(sizes > 0, sizes, 1.0))[1]
     return torch.where(sizes > 0, torch.ldexp(torch.ones_like(sizes), exponent - 14), 1.0)
+
+
+def _shared_memory(device: torch.device) -> int:
+    if device.type != "cuda":
+        return _SHARED
+    card = torch.cuda.current_device() if device.index is None else device.index
+    return int(triton.runtime.driver.active.utils.get_device_properties(card)["max_shared_mem"])
 
 
 def _chunk(n: int, programs: int) -> int:
