@@ -15,7 +15,7 @@ from helpers import DEVICE, KERNEL_CASES, KernelCase, OnHost, assert_close, norm
 from scipy.linalg import solve_triangular
 
 from sketchridge.backends import BACKENDS as NAMES
-from sketchridge.backends import NumpyTiles, as_backend
+from sketchridge.backends import NumpyTiles, as_backend, numpy_tiles
 from sketchridge.backends.torch_tiles import TorchTiles
 from sketchridge.backends.triton_fused import TritonFused
 from sketchridge.kernels import Gaussian, Laplacian, Linear, Matern32
@@ -260,6 +260,28 @@ def test_as_backend_knows_every_name(name, dtype):
 def test_a_gpu_is_taken_for_many_rows_only():
     assert as_backend("auto", "float64", 1000).name == "numpy"
     assert as_backend("auto", "float64", 10**6).name == ("triton" if DEVICE == "cuda" else "numpy")
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.9), Laplacian(1.5), Linear()], ids=repr)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("n", [84, 85, 90])
+def test_a_product_with_the_points_themselves_makes_half_of_the_tiles(n, workers, dtype, kernel, monkeypatch):
+    X, V = normal(n, 2), normal(n, 3, seed=1)
+    backend, made = NumpyTiles(dtype, tile=7, workers=workers), []
+    filler = numpy_tiles._tile_filler
+
+    def counting(*arguments):
+        fill = filler(*arguments)
+        return lambda rows, cols, out: made.append((rows.start, cols.start)) or fill(rows, cols, out)
+
+    monkeypatch.setattr(numpy_tiles, "_tile_filler", counting)
+    out = backend.matmul(kernel, X, X, V)
+    blocks = -(-n // 7)
+    assert len(made) == len(set(made)) == blocks * (blocks + 1) // 2
+    assert_close(out, kernel(X, X) @ V, dtype)
+    np.testing.assert_array_equal(out, backend.matmul(kernel, X, X, V))  # whichever thread is first
+    assert_close(out, backend.matmul(kernel, X, X.copy(), V), dtype)
 
 
 def test_as_backend_keeps_objects():

@@ -20,6 +20,7 @@ __all__ = ["NumpyTiles"]
 
 Array = np.ndarray
 T = TypeVar("T")
+Filler = Callable[[slice, slice, Array], Array]
 _SMALL = 2**16  # kernel evaluations below which threads cost more than they save
 
 
@@ -29,7 +30,7 @@ class NumpyTiles(Backend):
     Parameters
     ----------
     dtype : precision of tiles and products.
-    memory : bytes that all tiles together may take.
+    memory : bytes that all tiles together may take, and the sums of all threads where each has its own.
     workers : number of threads; all available cores unless given.
     tile : the longest side of a tile; 512 keeps one in a core's cache.
     """
@@ -40,6 +41,7 @@ class NumpyTiles(Backend):
         self.precision, self.dtype = str(np.dtype(dtype)), np.dtype(dtype)
         self.eps, self.far = float(np.finfo(dtype).eps), 1e-24 if self.dtype == np.float32 else 0.0
         self.workers = workers or len(os.sched_getaffinity(0))
+        self.memory = memory
         side = int(np.sqrt(memory / (3 * self.workers * self.dtype.itemsize)))
         self.tile = max(1, min(tile, side))
 
@@ -52,6 +54,8 @@ class NumpyTiles(Backend):
         order: Any = "F" if self.dtype == np.float64 else "C"  # as OpenBLAS is fastest
         V = np.asarray(np.ldexp(V, lift) if lift else V, dtype=self.dtype, order=order)
         fill = _tile_filler(kernel, X, Z, self.dtype)
+        if X is Z and self._worth_mirroring(V):
+            return np.ldexp(self._mirrored(fill, V, order), -lift)
 
         def strip(rows: slice, out: Array) -> None:
             tile, part = self._scratch(rows, self.tile), self._scratch(rows, V.shape[1], order)
@@ -60,6 +64,32 @@ class NumpyTiles(Backend):
             np.ldexp(out, -lift, out=out)
 
         return self._fill_rows(strip, np.zeros((len(X), V.shape[1])), len(Z))
+
+    def _worth_mirroring(self, V: Array) -> bool:
+        """Whether there are tiles enough to share out evenly, and memory for each thread's own sums."""
+        return len(V) >= 4 * self.workers * self.tile and 8 * V.size * self.workers <= self.memory
+
+    def _mirrored(self, fill: Filler, V: Array, order: Any) -> Array:
+        """k(X, X) @ V from the tiles on and above the diagonal, each used as it is and transposed: half of the evaluations.
+
+        Threads sum their tiles apart, so that the result does not depend on which is first.
+        """
+        blocks = _slices(len(V), self.tile)
+
+        def share(worker: int) -> Array:
+            out, tile = np.zeros(V.shape), self._scratch(blocks[0], self.tile)
+            part = self._scratch(blocks[0], V.shape[1], order)
+            for i, rows in enumerate(blocks):
+                if min(i % (2 * self.workers), -(i + 1) % (2 * self.workers)) != worker:  # 0 1 … 1 0 0 1 …: as much for each
+                    continue
+                for cols in blocks[i:]:
+                    k = fill(rows, cols, tile[: rows.stop - rows.start])
+                    out[rows] += np.matmul(k, V[cols], out=part if len(k) == len(part) else None)
+                    if cols != rows:
+                        out[cols] += np.matmul(k.T, V[rows], out=part if len(k.T) == len(part) else None)
+            return out
+
+        return np.sum(self._run([partial(share, w) for w in range(self.workers)], len(V) ** 2), axis=0)
 
     def residual_sqnorm(self, kernel: Kernel, X: Array, Z: Array, H: Array, C: Array) -> Array:
         H, C = np.asarray(H, dtype=self.dtype), np.asarray(C, dtype=self.dtype)
@@ -141,7 +171,7 @@ def _slices(n: int, size: int) -> list[slice]:
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
 
-def _tile_filler(kernel: Kernel, X: Array, Z: Array, dtype: np.dtype) -> Callable[[slice, slice, Array], Array]:
+def _tile_filler(kernel: Kernel, X: Array, Z: Array, dtype: np.dtype) -> Filler:
     """A function that writes k(X[rows], Z[columns]) to the left columns of an array, and returns them.
 
     −‖u − v‖² = (2u, −‖u‖², 1)·(v, 1, −‖v‖²) is one matrix product; rounding can push it above 0, hence the clipping. In single

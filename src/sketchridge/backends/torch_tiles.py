@@ -219,6 +219,7 @@ class TorchTiles(Backend):
         found = _placed.get(key)
         if found is not None and found[0]() is kernel and found[1]() is X:
             return found[2]
+        self._check_memory(8 * np.size(X), f"A set of {len(X):,} points")
         U = self.asarray(np.ascontiguousarray(kernel.coordinates(np.asarray(X, dtype=float))))
         forget = lambda _: _placed.pop(key, None)  # noqa: E731
         _placed[key] = (weakref.ref(kernel, forget), weakref.ref(X, forget), U)

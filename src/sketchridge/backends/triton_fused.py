@@ -57,12 +57,12 @@ _PRODUCTS = {  # the fastest first, for sums that are narrow enough
     "float32": (_Shape(64, 64, 128, 4, 3),),
     "float64": (_Shape(64, 32, 128, 4, 3), _Shape(64, 64, 256, 8, 2), _Shape(32, 32, 128, 4, 2)),
 }
-_RESIDUALS = {"float32": _Shape(64, 64, 64, 4, 3), "float64": _Shape(64, 64, 16, 4, 3)}
+_RESIDUALS = {torch.float16: _Shape(64, 64, 64, 4, 3), torch.float64: _Shape(64, 64, 16, 4, 3)}
 _BLOCK = _Shape(64, 64, 0, 4, 1)
 _NARROWEST = 64  # block of columns of V: Triton 3.6 lets tensor cores read past the end of shared memory for narrower ones
 _WIDEST_FLOAT64 = 512  # columns of V or C: for more, PyTorch's product, for which every tile is made once, is faster
 _CHUNK = 2**14  # columns summed by the tensor cores before they start afresh
-_LANES = {"float16": (32, 64), "float64": (16, 32)}  # coordinates are padded to, and multiplied at a time
+_LANES = {torch.float16: (32, 64), torch.float64: (16, 32)}  # coordinates are padded to, and multiplied at a time
 _RANGE = 2.0**14  # of ‖u‖² and of scaled numbers: float16 ends at 65504
 _PARTIAL_BYTES = 2**31
 _POINTS = 2**21  # handled at a time: their pieces are counted in 32 bits
@@ -88,6 +88,7 @@ class TritonFused(TorchTiles):
         self.precision = dtype
         self.eps = _EPS[dtype]
         self.far = 2.0**-34 if dtype != "float64" else 0.0
+        self._operand, self._sum = (torch.float64, torch.float64) if dtype == "float64" else (torch.float16, torch.float32)
         self._shared = _shared_memory(self.device)
         self._last: dict[torch.dtype, tuple[tuple[Any, ...], _Points | None]] = {}  # the points of the last call, by type
 
@@ -119,11 +120,11 @@ class TritonFused(TorchTiles):
         chunk = _chunk(n, -(-t // rows) * -(-q // width))
         low = None if low is None else _padded(low, chunk, width)
         high, right = _padded(high, chunk, width), _padded(points.Z[cols], chunk, 1)
-        chunks, total = len(right) // chunk, torch.float64 if mode == "float64" else torch.float32
-        block = min(t, _POINTS, max(1024, _PARTIAL_BYTES // (total.itemsize * high.shape[1] * chunks) // 128 * 128))
+        chunks = len(right) // chunk
+        block = min(t, _POINTS, max(1024, _PARTIAL_BYTES // (self._sum.itemsize * high.shape[1] * chunks) // 128 * 128))
         for start in range(0, t, block):
             left, size = _padded(points.U[start : start + block], rows, 1), min(block, t - start)
-            partial = torch.empty((chunks, size, high.shape[1]), dtype=total, device=self.device)
+            partial = torch.empty((chunks, size, high.shape[1]), dtype=self._sum, device=self.device)
             triton_kernels.matmul[(len(left) // rows, high.shape[1] // width, chunks)](
                 left, right, high, high if low is None else low, partial, points.scale, points.gain, points.coef0, size,
                 **points.options, STEPS=chunk // columns, Q=high.shape[1], BM=rows, BN=columns, BQ=width, PASSES=_PASSES[mode],
@@ -139,8 +140,8 @@ class TritonFused(TorchTiles):
         points, (n, m) = self._points(kernel, X, Z, self._operand), H.shape
         if points is None or m == 0 or (self.precision == "float64" and m > _WIDEST_FLOAT64):
             return super()._add_squares(out, kernel, X, Z, cols, H, C)
-        pieces, total = (1, torch.float64) if self.precision == "float64" else (2, torch.float32)
-        shape = self._fitting([_RESIDUALS[str(total).removeprefix("torch.")]], points, 2 * pieces)
+        pieces = 1 if self.precision == "float64" else 2
+        shape = self._fitting([_RESIDUALS[self._operand]], points, 2 * pieces)
         if shape is None:
             return super()._add_squares(out, kernel, X, Z, cols, H, C)
         rows, columns, width, warps, stages, _ = shape
@@ -151,8 +152,8 @@ class TritonFused(TorchTiles):
             left, scaled = _padded(points.U[part], rows, 1), C[part] * units
             row_units = _powers(scaled.abs().amax(dim=1))
             C_pieces = [_padded(piece, rows, width) for piece in _pieces(scaled / row_units[:, None], pieces, self._operand)]
-            C_scale = torch.nn.functional.pad(row_units, (0, len(left) - len(scaled))).to(total)
-            partial = torch.empty((len(right) // chunk, len(scaled)), dtype=total, device=self.device)
+            C_scale = torch.nn.functional.pad(row_units, (0, len(left) - len(scaled))).to(self._sum)
+            partial = torch.empty((len(right) // chunk, len(scaled)), dtype=self._sum, device=self.device)
             triton_kernels.residual[(len(left) // rows, len(partial))](
                 left, right, H_pieces[0], H_pieces[-1], C_pieces[0], C_pieces[-1], C_scale, partial,
                 points.scale, points.gain, points.coef0, n, len(scaled), **points.options,
@@ -170,11 +171,6 @@ class TritonFused(TorchTiles):
                 if fitting.shared(points.U.itemsize, points.options["K"], pieces) <= self._shared:
                     return fitting
         return None
-
-    @property
-    def _operand(self) -> torch.dtype:
-        """What the tensor cores multiply."""
-        return torch.float64 if self.precision == "float64" else torch.float16
 
     def _split(self, V: Array) -> tuple[str, Array, Array, Array | None]:
         """The precision in which products with V are done, and V = units · (high + low) in what the tensor cores multiply."""
@@ -200,6 +196,8 @@ class TritonFused(TorchTiles):
         known = self._last.get(operand)
         if known is None or any(old() is not new for old, new in zip(known[0], (kernel, X, Z), strict=True)):
             U, W = self._coordinates(kernel, X), self._coordinates(kernel, Z)
+            self._last.pop(operand, None)
+            self._check_memory(24 * (U.numel() + W.numel()), f"Preparing {len(U) + len(W):,} points for kernel products")
             make = _Points.in_float64 if operand == torch.float64 else _Points.in_pieces
             known = self._last[operand] = tuple(map(weakref.ref, (kernel, X, Z))), make(kernel, kind, U, W)
         return known[1]
@@ -209,7 +207,7 @@ class _Points:
     """Points X and Z as rows U, Z whose products are s (up to ``scale``), and the numbers their kernel needs."""
 
     def __init__(self, U: Array, Z: Array, kernel: Kernel, kind: int, *, scale: float = 1.0, gain: float = 1.0, coef0: float = 0.0):
-        least, most = _LANES["float64" if U.dtype == torch.float64 else "float16"]
+        least, most = _LANES[U.dtype]
         lanes = min(most, max(least, triton.next_power_of_2(U.shape[1])))
         self.U, self.Z, self.scale, self.gain, self.coef0 = _padded(U, 1, lanes), _padded(Z, 1, lanes), scale, gain, coef0
         self.options = {"K": self.U.shape[1], "KB": lanes, "KIND": kind, "DEGREE": int(getattr(kernel, "degree", 1))}
