@@ -89,6 +89,14 @@ def test_columns_of_any_size(size):
     assert not out[:, 3].any()
 
 
+def test_kernel_values_do_not_exceed_one_beside_an_outlier():
+    X = np.concatenate([normal(40, 3), [[3e7, 0.0, 0.0]]])
+    backend = OnHost(TritonFused("float64", device=DEVICE))
+    for kernel in KERNELS[:3]:
+        assert backend.block(kernel, X, X).max() <= 1
+        assert backend.matmul(kernel, X, X, np.eye(41)).max() <= 1
+
+
 def test_points_beyond_the_range_of_float16_are_left_to_the_tiles():
     X = np.concatenate([normal(20, 2), normal(20, 2, seed=1) + 1e3])
     kernel, backend = Gaussian(0.9), OnHost(TritonFused("float32", device=DEVICE))

@@ -64,6 +64,7 @@ _WIDEST_FLOAT64 = 512  # columns of V or C: for more, PyTorch's product, for whi
 _CHUNK = 2**14  # columns summed by the tensor cores before they start afresh
 _LANES = {torch.float16: (32, 64), torch.float64: (16, 32)}  # coordinates are padded to, and multiplied at a time
 _RANGE = 2.0**14  # of ‖u‖² and of scaled numbers: float16 ends at 65504
+_FAR = 2.0**20  # ‖u‖² beyond which squared distances in float64 have to be clipped at 0
 _PARTIAL_BYTES = 2**31
 _POINTS = 2**21  # handled at a time: their pieces are counted in 32 bits
 _WIDEST = 300  # features, for the same reason
@@ -213,8 +214,10 @@ class _Points:
         self.options = {"K": self.U.shape[1], "KB": lanes, "KIND": kind, "DEGREE": int(getattr(kernel, "degree", 1))}
 
     @classmethod
-    def in_float64(cls, kernel: Kernel, kind: int, U: Array, W: Array) -> _Points:
+    def in_float64(cls, kernel: Kernel, kind: int, U: Array, W: Array) -> _Points | None:
         if kernel.geometry == "distance":
+            if not _largest(U, W) < _FAR:
+                return None
             unit = math.sqrt(_LOG2E) if kind == 0 else 1.0
             return cls(*lifted(U * unit, W * unit), kernel, kind)
         coef0 = W.new_full((len(W), 1), float(getattr(kernel, "coef0", 0.0)))
@@ -222,7 +225,7 @@ class _Points:
 
     @classmethod
     def in_pieces(cls, kernel: Kernel, kind: int, U: Array, W: Array) -> _Points | None:
-        largest = max(float((A * A).sum(dim=1).max()) for A in (U, W))
+        largest = _largest(U, W)
         if kernel.geometry == "distance":
             if largest * 1.5 > _RANGE:
                 return None
@@ -239,6 +242,10 @@ class _Points:
         (high, low), (its_high, its_low) = (_pieces(A / unit, 2, torch.float16) for A in (U, W))
         left, right = torch.cat([high, high, low], dim=1), torch.cat([its_high, its_low, its_high], dim=1)
         return cls(left, right, kernel, kind, scale=unit**2, gain=gain, coef0=coef0)
+
+
+def _largest(U: Array, W: Array) -> float:
+    return max(float((A * A).sum(dim=1).max()) for A in (U, W))
 
 
 def _left(U: Array, shift: float) -> Array:
