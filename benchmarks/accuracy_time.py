@@ -44,8 +44,8 @@ class Look:
 LOOKS = {
     V2: Look("V2 by m", "#d1495b", "o", (0, 15)),
     V3: Look("V3 by m", "#e08e45", "v", (0, 14), label=(0, -11)),
-    STEPPED: Look("V2 + steps", "#4f9dc4", "s", (10, 12), label=(9, 4)),
-    V1: Look("V1 by tol", "#0b6e4f", "D", (0, -14), end=-1, label=(-17, 2)),
+    STEPPED: Look("V2 + steps", "#4f9dc4", "s", (4, 15), end=1, label=(9, 0)),
+    V1: Look("V1 by tol", "#0b6e4f", "D", (0, -15), end=-1, label=(-3, 11)),
     DENSE: Look("dense V1 (exact)", "#2e4057", "*", (0, -13)),
     GPR: Look("GPR (exact)", "#8d6a9f", "P", (0, 14)),
     LOVE: Look("LOVE", "#7a7a7a", "X", (0, 14)),
@@ -373,7 +373,7 @@ def draw_panel(ax: Any, cells: Sequence[Cell]) -> None:
         width = 2.6 if family == V1 else 1.6
         ax.plot(*zip(*points, strict=True), color=look.colour, marker=look.marker, linewidth=width, markersize=7, zorder=6)
         for cell, point in zip(line, points, strict=True):
-            if family == V1 and cell is not line[-1] and _near(point, points[-1]):
+            if cell.method.label == steps_label(0) or (family == V1 and cell is not line[-1] and _near(point, points[-1])):
                 continue
             _write(ax, cell.method.label.split("=")[-1].strip(), point, look, look.label, fontsize=8)
         _write(ax, look.name, points[look.end], look, look.place, fontsize=10, weight="bold")
