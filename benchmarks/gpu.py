@@ -159,11 +159,11 @@ def primitives(n: int, t: int) -> tuple[list[Row], list[common.Claim]]:
     X_new, kernel, rows = X[:t].copy(), Gaussian(BANDWIDTH).fitted(X), []
 
     def compare(what: str, fused: Callable[[], torch.Tensor], tiles: Callable[[], torch.Tensor], evaluations: int) -> None:
-        wanted, error = tiles(), float((fused() - tiles()).norm() / tiles().norm())
+        wanted = tiles()
+        error = float((fused() - wanted).norm() / wanted.norm())
         ours, theirs = device_seconds(fused), device_seconds(tiles)
         rate = f"{evaluations / ours / 1e12:.3f}"
         rows.append({"what": what, "apart": f"{error:.1e}", "T evaluations/s": rate, "times tiles": f"{theirs / ours:.1f}"})
-        assert torch.isfinite(wanted).all()
         print(rows[-1], flush=True)
 
     for mode in ("float32", "float64"):
