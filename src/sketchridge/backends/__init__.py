@@ -2,45 +2,64 @@
 
 from __future__ import annotations
 
+import shutil
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
 from sketchridge.backends.base import Backend
 from sketchridge.backends.numpy_tiles import NumpyTiles
+from sketchridge.backends.points import Points
+from sketchridge.backends.tall import Tall
 
-__all__ = ["BACKENDS", "Backend", "NumpyTiles", "as_backend"]
+__all__ = ["BACKENDS", "Backend", "NumpyTiles", "Points", "Tall", "as_backend", "worth_a_gpu"]
 
-BACKENDS = {"numpy": "numpy_tiles.NumpyTiles", "torch": "torch_tiles.TorchTiles", "triton": "triton_fused.TritonFused"}
-DTYPES = ("float16", "float16x2", "float32", "float64")
+BACKENDS = {
+    "numpy": "numpy_tiles.NumpyTiles",
+    "torch": "torch_tiles.TorchTiles",
+    "triton": "triton_fused.TritonFused",
+}
 _LARGE = 2**14  # rows from which a GPU is worth sending them to
+_DRIVER = Path("/proc/driver/nvidia/version")
 
 
-def as_backend(spec: object, dtype: str, n: int = 0) -> Backend:
-    """The backend meant by a name or an object, computing in ``dtype``; "auto" is the GPU, if there is one, from 16,384 rows on."""
+def as_backend(spec: object, n: int = 0) -> Backend:
+    """The backend meant by a name or an object; "auto" is the GPU, if any, from 16,384 rows on."""
     if isinstance(spec, Backend):
         return spec
     if not isinstance(spec, str) or spec not in ("auto", *BACKENDS):
-        raise ValueError(f"Unknown backend {spec!r}: give 'auto', one of {', '.join(map(repr, BACKENDS))} or a backend object.")
-    if dtype not in DTYPES:
-        raise ValueError(f"Unknown dtype {dtype!r}: give 'auto', {', '.join(map(repr, DTYPES[:-1]))} or {DTYPES[-1]!r}.")
-    if spec == "auto":
-        spec = ("triton" if find_spec("triton") else "torch") if n >= _LARGE and _sees_a_gpu() else "numpy"
-    if dtype.startswith("float16") and spec != "triton":
         raise ValueError(
-            f"dtype={dtype!r} needs a GPU and backend='triton', but the backend is {spec!r}: give 'float32' or 'float64'."
+            f"Unknown backend {spec!r}: give 'auto', one of {', '.join(map(repr, BACKENDS))} or a "
+            "backend object."
         )
+    if spec == "auto":
+        spec = _best_gpu() if worth_a_gpu(n) else "numpy"
     module, name = BACKENDS[spec].split(".")
-    return getattr(_loaded(module), name)(dtype)
+    return getattr(_loaded(module), name)()
+
+
+def worth_a_gpu(n: int) -> bool:
+    """Whether n rows are many enough for a GPU, and there is one that PyTorch can use.
+
+    PyTorch is imported only where the machine has a driver for a GPU: importing it takes seconds.
+    """
+    if n < _LARGE or find_spec("torch") is None or not _has_a_driver():
+        return False
+    return bool(import_module("torch").cuda.is_available())
+
+
+def _has_a_driver() -> bool:
+    return _DRIVER.exists() or shutil.which("nvidia-smi") is not None
+
+
+def _best_gpu() -> str:
+    return "triton" if find_spec("triton") else "torch"
 
 
 def _loaded(module: str) -> object:
     try:
         return import_module(f"sketchridge.backends.{module}")
     except ImportError as error:
-        raise ImportError(f"This backend needs PyTorch and Triton ({error}): pip install 'sketchridge[gpu]'.") from None
-
-
-def _sees_a_gpu() -> bool:
-    if find_spec("torch") is None or find_spec("array_api_compat") is None:
-        return False
-    return import_module("torch").cuda.is_available()
+        raise ImportError(
+            f"This backend needs PyTorch and Triton ({error}): pip install 'sketchridge[gpu]'."
+        ) from None

@@ -1,121 +1,137 @@
-"""The primitives every backend offers: all that is ever done with arrays as long as the data."""
+"""What a backend is: where points and tall matrices live, and the few things done with them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
+from sketchridge.backends.points import Points
+from sketchridge.backends.tall import Tall
 from sketchridge.kernels import Kernel
 
-__all__ = ["Array", "Backend", "Product"]
+__all__ = ["Backend"]
 
-Array = Any  # an array of the backend's own: of NumPy, or a tensor on a device
-
-
-class Product:
-    """[F V, beside] for an F that fills much of a device's memory: not held, but known by its parts. Its rows are those of F V."""
-
-    def __init__(self, F: Array, V: Array, beside: Array | None = None) -> None:
-        self.F, self.V, self.beside = F, V, beside  # (n, r), (r, q), (n,)
-        self.shape = (len(F), V.shape[1] + (beside is not None))
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: slice) -> Array:
-        return self.F[rows] @ self.V
+Array = np.ndarray
 
 
 class Backend(ABC):
     """Products with k(X, Z), which is never held in memory.
 
-    ``dtype`` is the precision of the kernel values and of the products, ``precision`` its name and ``eps`` the relative error it
-    leaves; sums over tiles and results are float64. Where ‖k_x‖² is below ``far`` times its usual size, kernel values leave the
-    range of that precision. Points are NumPy arrays; whatever else is as long as the data, or m×m, is an array of ``xp``, the
-    backend's array module, and stays where the backend computes.
+    `Points` and `Tall` matrices live where the backend computes, in float64. Everything else that
+    goes in and out is a small NumPy array. ``precision`` names the precision of kernel values and
+    of products with them, one of ``precisions``; sums over tiles and results are float64.
+    ``weights`` (n, 1) are those of the rows of the second set of points; 1 unless given.
     """
 
-    name: str
-    precision: str
-    dtype: np.dtype
-    eps: float
-    far: float
-    xp: Any = np
-    entries = 0  # of a sketch held at a time, but no fewer than 4096 columns
-    sketching: Backend | None = None  # applies dense sketches, where that may be less precise than the rest
+    name: ClassVar[str]
+    precisions: ClassVar[tuple[str, ...]]
+    block_bytes: int = 2**26  # of the largest (t, m) matrix while t points are predicted
+    far: ClassVar[dict[str, float]] = {"float64": 0.0}
+    # Below far[precision] times the usual ‖k_x‖², kernel values leave the range of a precision.
 
-    def asarray(self, A: Any) -> Array:
-        """A in float64, where the backend computes."""
-        return np.asarray(A, dtype=float)
+    def place(self, kernel: Kernel, U: Array) -> Points:
+        """A copy of points given by their coordinates ``kernel.coordinates(X)``."""
+        largest = float(np.abs(U).max(initial=0.0)) if kernel.geometry != "opaque" else 0.0
+        if not largest < 1e150:
+            raise ValueError(
+                f"The points are up to {largest:.3g} bandwidths away from the centre of the data, "
+                "whose square overflows: rescale X, or give a larger bandwidth."
+            )
+        return self.points(kernel, U)
 
-    def to_numpy(self, A: Array) -> np.ndarray:
-        """The array as NumPy's, on the host."""
-        return A
+    @abstractmethod
+    def points(self, kernel: Kernel, U: Array) -> Points:
+        """Points of this backend, with a copy of the coordinates U (n, k)."""
 
-    def zeros(self, *shape: int) -> Array:
-        """Zeros in float64, or MemoryError with the bytes needed and free."""
-        return np.zeros(shape)
+    @abstractmethod
+    def block(self, P: Points, Q: Points) -> Tall:
+        """k(P, Q) in float64: (t, n), for a Q of few points or a P of few."""
 
-    def signs(self, seed: int, rows: range, columns: range, cell: tuple[int, int]) -> Array | None:
-        """Entries of a sketch of signs, drawn cell by cell, where the backend can make them; None where the host has to."""
-        return None
+    @abstractmethod
+    def schur(self, P: Points, Q: Points, F: Tall, F_Q: Array, L: Array) -> Tall:
+        """(k(P, Q) − F F_Qᵀ) L⁻ᵀ in float64, with L (b, b) triangular: (t, b). O(tb(r + b))."""
 
-    def spread(self, kernel: Kernel, X: np.ndarray) -> float:
-        """The largest ‖u‖² in the kernel's coordinates."""
-        U = kernel.coordinates(X)
-        return float(np.einsum("ij,ij->i", U, U).max())
+    @abstractmethod
+    def matmul(
+        self, P: Points, Q: Points, T: Tall, *, weights: Tall | None = None, precision: str
+    ) -> Tall:
+        """k(P, Q) diag(w) T, with T (n, q): (t, q). O(tnq) time, O(tq) memory."""
 
-    def tall(self, F: Array, V: Array) -> Any:
-        """F V, with F (n, r), V (r, q), or a Product where that would take much of the memory."""
-        return self.product(F, V)
+    @abstractmethod
+    def residual_sqnorm(
+        self, P: Points, Q: Points, T: Tall, C: Tall, *, weights: Tall, precision: str
+    ) -> Array:
+        """Σ_j w_j (k(p, q_j) − (C Tᵀ)_pj)², with T (n, m), C (t, m): (t,). O(tnm) time."""
 
-    def beside(self, H: Array, column: Array) -> Array:
-        """H (n, r) with one more column (n,)."""
-        return self.xp.concat([H, column[:, None]], axis=1)
+    def moments(
+        self, P: Points, Q: Points, T: Tall, *, weights: Tall, precision: str
+    ) -> tuple[Array, Tall]:
+        """Σ_j w_j k(p, q_j)² (t,) and k(P, Q) diag(w) T (t, m), in one pass where that can be."""
+        none = self.tall(np.empty((len(Q), 0)))
+        no_columns = self.tall(np.empty((len(P), 0)))
+        squares = self.residual_sqnorm(
+            P, Q, none, no_columns, weights=weights, precision=precision
+        )
+        return squares, self.matmul(P, Q, T, weights=weights, precision=precision)
 
-    def solve_triangular(self, L: Array, B: Array) -> Array:
-        """L⁻¹B for a lower triangular L."""
-        return solve_triangular(L, B, lower=True, check_finite=False)
+    # Tall matrices
 
-    def factor_definite(self, A: Array) -> Any:
-        """A factorisation of a positive definite matrix, for ``solve_definite``."""
-        return cho_factor(A, lower=True)
+    def tall(self, A: Array) -> Tall:
+        """A matrix (n, q) of the host, copied to where the backend computes."""
+        return Tall(self, (self.array(A),))
 
-    def solve_definite(self, factor: Any, B: Array) -> Array:
-        return cho_solve(factor, B)
+    def generate(self, n: int, sketch: Any, rows: range) -> Tall:
+        """Columns S[rows, :n]ᵀ of an entry sketch: (n, len(rows))."""
+        return self.tall(sketch.entries(rows, range(n)).T)
 
     def alone(self) -> AbstractContextManager[object]:
-        """A context for a series of calls, in which no other threads of this process compete with the backend's."""
+        """A context for a series of calls, in which no other threads compete with them."""
         return nullcontext()
 
-    @abstractmethod
-    def matmul(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, V: Array) -> Array:
-        """k(X, Z) @ V, with X (t, d), Z (n, d), V (n, q): (t, q). O(tnq) time, O(tq) memory."""
+    # Arrays of the backend's own, for Tall
 
     @abstractmethod
-    def residual_sqnorm(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, H: Array, C: Array) -> Array:
-        """Squared row norms of k(X, Z) − C Hᵀ, with H (n, m), C (t, m): (t,). O(tnm) time, O(t) memory."""
+    def array(self, A: Array) -> Any:
+        """A host array where the backend computes, in float64."""
 
     @abstractmethod
-    def block(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> Array:
-        """k(X, Z) itself, in float64 whatever ``dtype``: landmark columns are factorised."""
+    def host(self, A: Any) -> Array:
+        """The array as NumPy's, on the host."""
 
     @abstractmethod
-    def schur(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, F: Array, F_Z: Array, L: Array) -> Array:
-        """(k(X, Z) − F F_Zᵀ) L⁻ᵀ in float64, with Z (b, d), F (n, r), F_Z (b, r), L (b, b) triangular: (n, b). O(nb(r + b))."""
+    def empty(self, n: int, q: int) -> Any:
+        """A new (n, q) array, or MemoryError with the bytes needed and available."""
 
     @abstractmethod
-    def gram(self, F: Array, G: Array | None = None) -> Array:
-        """FᵀG in float64, with F (n, r), G (n, q): (r, q). G is F where not given."""
+    def joined(self, arrays: Sequence[Any], axis: int) -> Any:
+        """The arrays one after another."""
 
     @abstractmethod
-    def product(self, F: Array, V: Array) -> Array:
-        """F V in float64, with F (n, r), V (r, q): (n, q)."""
+    def each(self, function: Callable[[slice], None], n: int, width: int) -> None:
+        """Call the function for slices of n rows, so short that arrays of that width are small."""
 
     @abstractmethod
-    def leverages(self, H: Array, D: Array) -> Array:
-        """Σ_j H_ij² D_jl, with H (n, r), D (r, l): (n, l)."""
+    def total(self, function: Callable[[slice], Any], n: int, width: int) -> Any:
+        """The sum of the function's values over such slices."""
+
+    @abstractmethod
+    def drawn(self, cumulative_of: Any, u: Array) -> Array:
+        """Row numbers drawn in proportion to a column (n,), one for each uniform u."""
+
+    # m×m algebra, where the backend computes
+
+    @abstractmethod
+    def eigh(self, A: Array) -> tuple[Array, Array]:
+        """Eigenvalues in ascending order and eigenvectors of a symmetric matrix."""
+
+    @abstractmethod
+    def solve_triangular(self, L: Array, B: Array) -> Array:
+        """L⁻¹B for a lower triangular L."""
+
+    @abstractmethod
+    def solve_definite(self, A: Array, B: Array) -> Array:
+        """A⁻¹B for a positive definite A."""

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import lru_cache, partial
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from threadpoolctl import ThreadpoolController
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
+from sketchridge.backends import memory
 from sketchridge.backends.base import Backend
+from sketchridge.backends.points import Points
+from sketchridge.backends.tall import Tall
+from sketchridge.backends.threads import default_workers, in_threads, one_blas_thread
 from sketchridge.kernels import Kernel
 
 __all__ = ["NumpyTiles"]
 
 Array = np.ndarray
-T = TypeVar("T")
 Filler = Callable[[slice, slice, Array], Array]
 _SMALL = 2**16  # kernel evaluations below which threads cost more than they save
+_STRIP = 2**22  # numbers in a strip of a tall matrix while it is worked on
+_REMEDY = "give a smaller sketch_size, or fewer rows"
 
 
 class NumpyTiles(Backend):
@@ -29,181 +31,299 @@ class NumpyTiles(Backend):
 
     Parameters
     ----------
-    dtype : precision of tiles and products.
-    memory : bytes that all tiles together may take, and the sums of all threads where each has its own.
-    workers : number of threads; all available cores unless given.
+    memory : bytes that all tiles together may take, and the sums of all threads where each has
+        its own.
+    workers : number of threads; unless given, the cores this process may use (joblib's count and
+        OMP_NUM_THREADS are respected).
     tile : the longest side of a tile; 512 keeps one in a core's cache.
+
+    Examples
+    --------
+    >>> from sketchridge import SketchedKernelRidge
+    >>> SketchedKernelRidge(backend=NumpyTiles(workers=1)).backend.name
+    'numpy'
     """
 
     name = "numpy"
+    precisions = ("float32", "float64")
+    far: ClassVar[dict[str, float]] = {"float64": 0.0, "float32": 1e-24}
 
-    def __init__(self, dtype: str = "float64", *, memory: int = 2**28, workers: int | None = None, tile: int = 512) -> None:
-        self.precision, self.dtype = str(np.dtype(dtype)), np.dtype(dtype)
-        self.eps, self.far = float(np.finfo(dtype).eps), 1e-24 if self.dtype == np.float32 else 0.0
-        self.workers = workers or len(os.sched_getaffinity(0))
+    def __init__(self, *, memory: int = 2**28, workers: int | None = None, tile: int = 512) -> None:
         self.memory = memory
-        side = int(np.sqrt(memory / (3 * self.workers * self.dtype.itemsize)))
+        self.workers = default_workers() if workers is None else workers
+        side = int(np.sqrt(memory / (3 * self.workers * 8)))
         self.tile = max(1, min(tile, side))
 
     def alone(self) -> AbstractContextManager[object]:
-        """BLAS held to one thread: its idle threads spin for a while, on the cores that the tiles need."""
-        return _controller().limit(limits=1, user_api="blas")
+        return one_blas_thread()
 
-    def matmul(self, kernel: Kernel, X: Array, Z: Array, V: Array) -> Array:
-        lift = _lift(kernel, V) if self.dtype == np.float32 else 0
-        order: Any = "F" if self.dtype == np.float64 else "C"  # as OpenBLAS is fastest
-        V = np.asarray(np.ldexp(V, lift) if lift else V, dtype=self.dtype, order=order)
-        fill = _tile_filler(kernel, X, Z, self.dtype)
-        if X is Z and self._worth_mirroring(V):
-            return np.ldexp(self._mirrored(fill, V, order), -lift)
+    def points(self, kernel: Kernel, U: Array) -> Points:
+        return Points(self, kernel, np.array(U, dtype=float))
+
+    def block(self, P: Points, Q: Points) -> Tall:
+        fill = _filler(P, Q, np.float64)
 
         def strip(rows: slice, out: Array) -> None:
-            tile, part = self._scratch(rows, self.tile), self._scratch(rows, V.shape[1], order)
-            for cols in _slices(len(Z), self.tile):
-                out += np.matmul(fill(rows, cols, tile), V[cols], out=part)
+            for cols in _slices(len(Q), self.tile):
+                fill(rows, cols, out[:, cols])
+
+        return self._by_rows(strip, len(P), len(Q), len(Q))
+
+    def schur(self, P: Points, Q: Points, F: Tall, F_Q: Array, L: Array) -> Tall:
+        fill = _filler(P, Q, np.float64)
+
+        def strip(rows: slice, out: Array) -> None:
+            C = fill(rows, slice(0, len(Q)), np.empty(out.shape))
+            if F.shape[1]:
+                C -= F.part(rows) @ F_Q.T
+            out[:] = solve_triangular(L, C.T, lower=True, check_finite=False).T
+
+        return self._by_rows(strip, len(P), len(Q), len(Q))
+
+    def matmul(
+        self, P: Points, Q: Points, T: Tall, *, weights: Tall | None = None, precision: str
+    ) -> Tall:
+        narrow, right = _narrowest(T)
+        dtype = np.dtype(precision)
+        order: Any = "F" if dtype == np.float64 else "C"  # as OpenBLAS is fastest
+        V, lift = _operand(P.kernel, narrow, weights, dtype, order)
+        fill = _filler(P, Q, dtype)
+        if P is Q and self._worth_mirroring(V):
+            sums = Tall(self, (np.ldexp(self._mirrored(fill, V, order), -lift),))
+        else:
+            sums = self._by_rows(partial(self._products, fill, V, lift, order), len(P), V.shape[1], len(Q))
+        return sums if right is None else sums @ right
+
+    def moments(
+        self, P: Points, Q: Points, T: Tall, *, weights: Tall, precision: str
+    ) -> tuple[Array, Tall]:
+        narrow, right = _narrowest(T)
+        dtype = np.dtype(precision)
+        order: Any = "F" if dtype == np.float64 else "C"
+        V, lift = _operand(P.kernel, narrow, weights, dtype, order)
+        fill = _filler(P, Q, dtype)
+        squares = np.zeros(len(P))
+        w = weights.whole()[:, 0]
+
+        def strip(rows: slice, out: Array) -> None:
+            self._products(fill, V, lift, order, rows, out, lambda k, cols: _add(squares[rows], k, w[cols]))
+
+        sums = self._by_rows(strip, len(P), V.shape[1], len(Q))
+        return squares, sums if right is None else sums @ right
+
+    def _products(
+        self,
+        fill: Filler,
+        V: Array,
+        lift: int,
+        order: Any,
+        rows: slice,
+        out: Array,
+        also: Callable[[Array, slice], None] | None = None,
+    ) -> None:
+        """k(P[rows], Q) V into ``out``, tile by tile; each is then given to ``also``."""
+        size = rows.stop - rows.start
+        tile = np.empty((size, self.tile), dtype=V.dtype)
+        part = np.empty((size, V.shape[1]), dtype=V.dtype, order=order)
+        out[:] = 0
+        for cols in _slices(len(V), self.tile):
+            k = fill(rows, cols, tile)
+            out += np.matmul(k, V[cols], out=part)
+            if also is not None:
+                also(k, cols)
+        if lift:
             np.ldexp(out, -lift, out=out)
 
-        return self._fill_rows(strip, np.zeros((len(X), V.shape[1])), len(Z))
-
     def _worth_mirroring(self, V: Array) -> bool:
-        """Whether there are tiles enough to share out evenly, and memory for each thread's own sums."""
-        return len(V) >= 4 * self.workers * self.tile and 8 * V.size * self.workers <= self.memory
+        """Whether there are tiles enough to share evenly, and memory for each thread's own sums."""
+        enough = len(V) >= 4 * self.workers * self.tile
+        return enough and 8 * V.size * self.workers <= self.memory
 
     def _mirrored(self, fill: Filler, V: Array, order: Any) -> Array:
-        """k(X, X) @ V from the tiles on and above the diagonal, each used as it is and transposed: half of the evaluations.
+        """k(P, P) V from the tiles on and above the diagonal, each used as it is and transposed.
 
         Threads sum their tiles apart, so that the result does not depend on which is first.
         """
         blocks = _slices(len(V), self.tile)
+        turn = 2 * self.workers  # 0 1 … 1 0 0 1 …: as much for each
 
         def share(worker: int) -> Array:
-            out, tile = np.zeros(V.shape), self._scratch(blocks[0], self.tile)
-            part = self._scratch(blocks[0], V.shape[1], order)
+            out = np.zeros(V.shape)
+            tile = np.empty((self.tile, self.tile), dtype=V.dtype)
+            part = np.empty((self.tile, V.shape[1]), dtype=V.dtype, order=order)
             for i, rows in enumerate(blocks):
-                if min(i % (2 * self.workers), -(i + 1) % (2 * self.workers)) != worker:  # 0 1 … 1 0 0 1 …: as much for each
+                if min(i % turn, -(i + 1) % turn) != worker:
                     continue
                 for cols in blocks[i:]:
                     k = fill(rows, cols, tile[: rows.stop - rows.start])
                     out[rows] += np.matmul(k, V[cols], out=part if len(k) == len(part) else None)
                     if cols != rows:
-                        out[cols] += np.matmul(k.T, V[rows], out=part if len(k.T) == len(part) else None)
+                        its = part if len(k.T) == len(part) else None
+                        out[cols] += np.matmul(k.T, V[rows], out=its)
             return out
 
-        return np.sum(self._run([partial(share, w) for w in range(self.workers)], len(V) ** 2), axis=0)
+        jobs = [partial(share, worker) for worker in range(self.workers)]
+        return np.sum(self._run(jobs, len(V) ** 2), axis=0)
 
-    def residual_sqnorm(self, kernel: Kernel, X: Array, Z: Array, H: Array, C: Array) -> Array:
-        H, C = np.asarray(H, dtype=self.dtype), np.asarray(C, dtype=self.dtype)
-        fill = _tile_filler(kernel, X, Z, self.dtype)
+    def residual_sqnorm(
+        self, P: Points, Q: Points, T: Tall, C: Tall, *, weights: Tall, precision: str
+    ) -> Array:
+        narrow, right = _narrowest(T)
+        coefficients = C if right is None else C @ right.T
+        dtype = np.dtype(precision)
+        H = np.asarray(narrow.whole(), dtype=dtype)
+        c = np.asarray(coefficients.whole(), dtype=dtype)
+        w = weights.whole()[:, 0]
+        fill = _filler(P, Q, dtype)
+        squares = np.zeros(len(P))
 
         def strip(rows: slice, out: Array) -> None:
-            tile = self._scratch(rows, self.tile)
-            for cols in _slices(len(Z), self.tile):
+            tile = np.empty((rows.stop - rows.start, self.tile), dtype=dtype)
+            for cols in _slices(len(Q), self.tile):
                 r = fill(rows, cols, tile)
                 if H.shape[1]:
-                    r -= C[rows] @ H[cols].T
-                out += np.einsum("ij,ij->i", r, r)
+                    r -= c[rows] @ H[cols].T
+                _add(squares[rows], r, w[cols])
 
-        return self._fill_rows(strip, np.zeros(len(X)), len(Z))
+        self._by_rows(strip, len(P), 0, len(Q))
+        return squares
 
-    def block(self, kernel: Kernel, X: Array, Z: Array) -> Array:
-        fill = _tile_filler(kernel, X, Z, np.dtype(float))
+    # Tall matrices
 
-        def strip(rows: slice, out: Array) -> None:
-            for cols in _slices(len(Z), self.tile):
-                fill(rows, cols, out[:, cols])
+    def array(self, A: Array) -> Array:
+        return np.array(A, dtype=float)
 
-        return self._fill_rows(strip, np.empty((len(X), len(Z))), len(Z))
+    def host(self, A: Array) -> Array:
+        return A
 
-    def schur(self, kernel: Kernel, X: Array, Z: Array, F: Array, F_Z: Array, L: Array) -> Array:
-        fill = _tile_filler(kernel, X, Z, np.dtype(float))
+    def empty(self, n: int, q: int) -> Array:
+        memory.check(8 * n * q, f"A matrix of {n:,} × {q:,} numbers", _REMEDY)
+        return np.empty((n, q))
 
-        def strip(rows: slice, out: Array) -> None:
-            C = fill(rows, slice(0, len(Z)), np.empty(out.shape)) - F[rows] @ F_Z.T
-            out[:] = solve_triangular(L, C.T, lower=True, check_finite=False).T
+    def joined(self, arrays: Sequence[Array], axis: int) -> Array:
+        size = 8 * sum(A.size for A in arrays)
+        memory.check(size, "Putting matrices together", _REMEDY)
+        return np.concatenate(arrays, axis=axis)
 
-        return self._fill_rows(strip, np.empty((len(X), len(Z))), len(Z))
+    def each(self, function: Callable[[slice], None], n: int, width: int) -> None:
+        jobs = [partial(function, rows) for rows in self._strips(n, width)]
+        self._run(jobs, n * width)
 
-    def gram(self, F: Array, G: Array | None = None) -> Array:
-        G = F if G is None else G
+    def total(self, function: Callable[[slice], Any], n: int, width: int) -> Any:
+        strips = self._strips(n, width) or [slice(0, 0)]
 
-        def strip(rows: slice) -> Array:
-            return F[rows].T @ G[rows]
+        def share(worker: int) -> Any:
+            return sum(function(rows) for rows in strips[worker :: self.workers])
 
-        rows = _slices(len(F), max(self.tile, -(-len(F) // self.workers)))
-        return np.sum(self._run([partial(strip, r) for r in rows], F.size), axis=0)
+        busy = range(min(self.workers, len(strips)))
+        return sum(self._run([partial(share, worker) for worker in busy], n * width))
 
-    def product(self, F: Array, V: Array) -> Array:
-        def strip(rows: slice, out: Array) -> None:
-            np.matmul(F[rows], V, out=out)
+    def drawn(self, cumulative_of: Array, u: Array) -> Array:
+        cumulative = np.cumsum(cumulative_of)
+        rows = np.searchsorted(cumulative, u * cumulative[-1], side="right")
+        return np.minimum(rows, np.flatnonzero(cumulative_of)[-1])
 
-        return self._fill_rows(strip, np.empty((len(F), V.shape[1])), F.shape[1])
+    def eigh(self, A: Array) -> tuple[Array, Array]:
+        return np.linalg.eigh(A)
 
-    def leverages(self, H: Array, D: Array) -> Array:
-        def strip(rows: slice, out: Array) -> None:
-            np.matmul(H[rows] ** 2, D, out=out)
+    def solve_triangular(self, L: Array, B: Array) -> Array:
+        return solve_triangular(L, B, lower=True, check_finite=False)
 
-        return self._fill_rows(strip, np.empty((len(H), D.shape[1])), H.shape[1])
+    def solve_definite(self, A: Array, B: Array) -> Array:
+        return cho_solve(cho_factor(A, lower=True), B)
 
-    def _scratch(self, rows: slice, width: int, order: Any = "C") -> Array:
-        return np.empty((rows.stop - rows.start, width), dtype=self.dtype, order=order)
+    def _strips(self, n: int, width: int) -> list[slice]:
+        longest = max(self.tile, _STRIP // max(width, 1))
+        return _slices(n, min(longest, -(-n // self.workers) or 1))
 
-    def _fill_rows(self, strip: Callable[[slice, Array], None], out: Array, n: int) -> Array:
-        """Let ``strip`` fill every row of tiles of ``out``, each from n columns of the kernel matrix."""
-        if out.size:
-            rows = _slices(len(out), min(self.tile, -(-len(out) // self.workers)))
-            self._run([partial(strip, r, out[r]) for r in rows], len(out) * n)
-        return out
+    def _by_rows(
+        self, strip: Callable[[slice, Array], None], t: int, width: int, n: int
+    ) -> Tall:
+        """A matrix (t, width) of which ``strip`` fills rows, each from n kernel values."""
+        out = self.empty(t, width)
+        if t:
+            rows = _slices(t, min(self.tile, -(-t // self.workers)))
+            self._run([partial(strip, r, out[r]) for r in rows], t * n)
+        return Tall(self, (out,))
 
-    def _run(self, jobs: list[partial[T]], evaluations: int) -> list[T]:
-        with self.alone():
-            if evaluations < _SMALL or self.workers == 1:
-                return [job() for job in jobs]
-            with ThreadPoolExecutor(self.workers) as pool:
-                return list(pool.map(lambda job: job(), jobs))
-
-
-@lru_cache(maxsize=1)
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def _slices(n: int, size: int) -> list[slice]:
-    return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+    def _run(self, jobs: list[Any], evaluations: int) -> list[Any]:
+        return in_threads(self.workers if evaluations >= _SMALL else 1, jobs)
 
 
-def _tile_filler(kernel: Kernel, X: Array, Z: Array, dtype: np.dtype) -> Filler:
-    """A function that writes k(X[rows], Z[columns]) to the left columns of an array, and returns them.
+def _add(squares: Array, k: Array, w: Array) -> None:
+    """squares += Σ_j w_j k_ij², k being used up."""
+    np.square(k, out=k)
+    squares += k @ w
 
-    −‖u − v‖² = (2u, −‖u‖², 1)·(v, 1, −‖v‖²) is one matrix product; rounding can push it above 0, hence the clipping. In single
-    precision it is clipped from below too: subnormal kernel values would be many times slower.
+
+def _narrowest(T: Tall) -> tuple[Tall, Array | None]:
+    """(T', R) with T = T' R, by which products are cheapest; R is None where T is formed."""
+    if T.right is None or T.right.shape[1] < T.right.shape[0]:
+        return T.held(), None
+    return Tall(T.backend, T.panels).held(), T.right
+
+
+def _operand(
+    kernel: Kernel, T: Tall, weights: Tall | None, dtype: np.dtype, order: Any
+) -> tuple[Array, int]:
+    """diag(w) T in a precision, times a power of two: products with small kernel values are then
+    normal numbers, many times faster."""
+    V = T.whole() if weights is None else T.whole() * weights.whole()
+    largest = np.abs(V).max(initial=0.0) if dtype == np.float32 else 0.0
+    if kernel.geometry != "distance" or not 0 < largest < np.inf:
+        return np.asarray(V, dtype=dtype, order=order), 0
+    lift = 80 - int(np.frexp(largest)[1])
+    return np.asarray(np.ldexp(V, lift), dtype=dtype, order=order), lift
+
+
+def _filler(P: Points, Q: Points, dtype: Any) -> Filler:
+    """A function that writes k(P[rows], Q[columns]) to the left columns of an array.
+
+    ‖u − v‖² = (−2u, ‖u‖², 1)·(v, 1, ‖v‖²) is one matrix product; rounding can push it below 0,
+    hence the clipping. In single precision it is clipped from above too: subnormal kernel values
+    would be many times slower.
     """
-    U, V = (kernel.coordinates(np.asarray(A, dtype=float)) for A in (X, Z))
-    if kernel.geometry == "distance":
-        left = np.column_stack([2 * U, -_sqnorm(U), np.ones(len(U))]).astype(dtype)
-        right = np.column_stack([V, np.ones(len(V)), -_sqnorm(V)]).astype(dtype)
-    else:
-        left, right = np.asarray(U, dtype=dtype), np.asarray(V, dtype=dtype)
-    lowest = -kernel.reach if kernel.geometry == "distance" and dtype == np.float32 else None  # type: ignore[attr-defined]
+    kernel = P.kernel
+    dtype = np.dtype(dtype)
+    if kernel.geometry == "opaque":
+
+        def fill_opaque(rows: slice, cols: slice, out: Array) -> Array:
+            s = out[:, : cols.stop - cols.start]
+            s[:] = kernel.block(P.U[rows], Q.U[cols])
+            return s
+
+        return fill_opaque
+
+    left, right = _form(P, "left", dtype), _form(Q, "right", dtype)
+    is_distance = kernel.geometry == "distance"
+    farthest = kernel.reach if is_distance and dtype == np.float32 else None  # type: ignore[attr-defined]
 
     def fill(rows: slice, cols: slice, out: Array) -> Array:
         s = out[:, : cols.stop - cols.start]
-        if kernel.geometry == "opaque":
-            s[:] = kernel.block(U[rows], V[cols])
-            return s
         np.matmul(left[rows], right[cols].T, out=s)
-        if kernel.geometry == "distance":
-            np.clip(s, lowest, 0, out=s)
-        kernel.profile(s, np)
+        if is_distance:
+            np.clip(s, 0, farthest, out=s)
+        k = kernel.evaluate(s, np)
+        if k is not s:
+            s[:] = k
         return s
 
     return fill
 
 
-def _lift(kernel: Kernel, V: Array) -> int:
-    """The power of two that brings V to 2⁸⁰: products with small kernel values are then normal numbers, many times faster."""
-    largest = np.abs(V).max(initial=0.0)
-    return 80 - int(np.frexp(largest)[1]) if kernel.geometry == "distance" and 0 < largest < np.inf else 0
+def _form(points: Points, side: str, dtype: np.dtype) -> Array:
+    """The points as rows whose products are what the kernel is a function of."""
+    key = (side, dtype.name)
+    if key not in points.forms:
+        U = points.U
+        if points.kernel.geometry == "distance":
+            squares = np.einsum("ij,ij->i", U, U)
+            ones = np.ones(len(U))
+            columns = [-2 * U, squares, ones] if side == "left" else [U, ones, squares]
+            U = np.column_stack(columns)
+        points.forms[key] = np.ascontiguousarray(U, dtype=dtype)
+    return points.forms[key]
 
 
-def _sqnorm(U: Array) -> Array:
-    return np.einsum("ij,ij->i", U, U)
+def _slices(n: int, size: int) -> list[slice]:
+    return [slice(i, min(i + size, n)) for i in range(0, n, size)]

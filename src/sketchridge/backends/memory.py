@@ -1,0 +1,75 @@
+"""How much memory there is, and a sentence in place of a killed process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+__all__ = ["available", "check"]
+
+_SMALL = 2**28  # bytes that are not worth asking for
+_CGROUP = Path("/sys/fs/cgroup")
+_LIMITS = (  # limit and use, of a container with cgroups of version 2 or 1
+    (_CGROUP / "memory.max", _CGROUP / "memory.current"),
+    (_CGROUP / "memory/memory.limit_in_bytes", _CGROUP / "memory/memory.usage_in_bytes"),
+)
+
+
+def available() -> float:
+    """Bytes that can still be taken on this machine or in its container; infinite if unknown."""
+    return min(_of_the_machine(), *(_of_a_group(*files) for files in _LIMITS))
+
+
+def check(needed: float, what: str, remedy: str, *, free: float | None = None) -> None:
+    """Raise MemoryError with the bytes needed and available, before they are taken."""
+    if needed <= _SMALL:
+        return
+    free = available() if free is None else free
+    if needed > free:
+        raise MemoryError(
+            f"{what} needs {int(needed):,} bytes ({needed / 2**30:.1f} GiB), but {int(free):,} "
+            f"({free / 2**30:.1f} GiB) are available: {remedy}."
+        )
+
+
+def _of_the_machine() -> float:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        found = [line for line in lines if line.startswith("MemAvailable")]
+        return int(found[0].split()[1]) * 1024.0
+    except (OSError, IndexError, ValueError):
+        return _of_windows() if sys.platform == "win32" else _of_sysconf()
+
+
+def _of_sysconf() -> float:
+    """Free pages, or all pages where only those are told."""
+    names = getattr(os, "sysconf_names", {})
+    for name in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):
+        if name in names:
+            return float(os.sysconf(name)) * os.sysconf("SC_PAGE_SIZE")
+    return float("inf")
+
+
+def _of_windows() -> float:
+    import ctypes
+
+    class Status(ctypes.Structure):
+        _fields_ = (  # noqa: RUF012, as ctypes wants it
+            ("length", ctypes.c_ulong),
+            ("load", ctypes.c_ulong),
+            ("total", ctypes.c_ulonglong),
+            ("free", ctypes.c_ulonglong),
+            ("rest", ctypes.c_ulonglong * 5),
+        )
+
+    status = Status(length=ctypes.sizeof(Status))
+    ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined]
+    return float(status.free)
+
+
+def _of_a_group(limit: Path, used: Path) -> float:
+    try:
+        return float(limit.read_text()) - float(used.read_text())
+    except (OSError, ValueError):  # no such group, or the limit "max"
+        return float("inf")

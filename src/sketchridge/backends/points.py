@@ -1,0 +1,57 @@
+"""Points in a kernel's coordinates: a copy, made once, that never changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sketchridge.kernels import Kernel
+
+__all__ = ["Points"]
+
+Array = np.ndarray
+
+
+class Points:
+    """The points of one kernel on one backend; rows of U are their coordinates.
+
+    A backend may keep other forms of the same points beside them (in ``forms``, by precision);
+    they are derived from U and live as long as it does.
+    """
+
+    def __init__(self, backend: Any, kernel: Kernel, U: Any) -> None:
+        self.backend = backend
+        self.kernel = kernel
+        self.U = U  # (n, k), where the backend computes; on the host for an opaque kernel
+        self.forms: dict[Any, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self.U)
+
+    def take(self, rows: Array | slice) -> Points:
+        """Some of the points."""
+        return Points(self.backend, self.kernel, self.U[rows])
+
+    def append(self, more: Points) -> Points:
+        """These points and then others."""
+        if self.kernel.geometry == "opaque":
+            return Points(self.backend, self.kernel, np.concatenate([self.U, more.U]))
+        return Points(self.backend, self.kernel, self.backend.joined([self.U, more.U], axis=0))
+
+    def host(self) -> Array:
+        """Their coordinates as a NumPy array: (n, k)."""
+        return self.U if self.kernel.geometry == "opaque" else self.backend.host(self.U)
+
+    def diag(self) -> Array:
+        """k(x, x)/unit: (n,)."""
+        return self.kernel.diagonal(self.host())
+
+    def squares(self) -> Array:
+        """‖u‖², by which rounding grows in squared distances; 0 for other kernels: (n,)."""
+        if self.kernel.geometry != "distance":
+            return np.zeros(len(self))
+        return np.einsum("ij,ij->i", self.host(), self.host())
+
+    def __getstate__(self) -> Any:
+        raise TypeError("Points are where a backend computes: save their coordinates instead.")

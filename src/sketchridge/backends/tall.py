@@ -1,0 +1,158 @@
+"""Tall matrices: the only thing, beside points, that has a row for each row of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Tall"]
+
+Array = np.ndarray
+
+
+class Tall:
+    """An immutable matrix (n, q) where a backend computes, in float64.
+
+    Its columns are those of the ``panels`` side by side, so that columns are added without copying
+    those there are, times ``right`` where that is given: a product that is not formed.
+    """
+
+    def __init__(self, backend: Any, panels: Sequence[Any], right: Any = None) -> None:
+        self.backend = backend
+        self.panels = tuple(panels)
+        self.right = right
+        width = sum(panel.shape[1] for panel in self.panels)
+        self.shape = (len(self.panels[0]), width if right is None else right.shape[1])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getstate__(self) -> Any:
+        raise TypeError("A Tall matrix is where a backend computes: save host() instead.")
+
+    def part(self, rows: slice | Array) -> Any:
+        """Some rows, as the backend's array; a view where there is one panel."""
+        pieces = [panel[rows] for panel in self.panels]
+        joined = pieces[0] if len(pieces) == 1 else self.backend.joined(pieces, axis=1)
+        return joined if self.right is None else joined @ self.right
+
+    def host(self) -> Array:
+        """The matrix as a NumPy array: (n, q)."""
+        return self.backend.host(self.whole())
+
+    def take(self, rows: slice | Array) -> Array:
+        """Some rows as a NumPy array."""
+        return self.backend.host(self.part(rows))
+
+    def whole(self) -> Any:
+        """The matrix as one array of the backend's."""
+        if self.right is None and len(self.panels) == 1:
+            return self.panels[0]
+        return self.held().panels[0]
+
+    def held(self) -> Tall:
+        """The same matrix in one panel, the product formed."""
+        if self.right is None and len(self.panels) == 1:
+            return self
+        return self.map(lambda block: block)
+
+    def columns(self, start: int, stop: int | None = None) -> Tall:
+        """Neighbouring columns, shared and not copied."""
+        chosen = slice(start, self.shape[1] if stop is None else stop)
+        if self.right is not None:
+            return Tall(self.backend, self.panels, self.right[:, chosen])
+        panels = []
+        first = 0
+        for panel in self.panels:
+            low = max(chosen.start - first, 0)
+            high = min(chosen.stop - first, panel.shape[1])
+            if low < high:
+                panels.append(panel[:, low:high])
+            first += panel.shape[1]
+        return Tall(self.backend, panels or (self.panels[0][:, :0],))
+
+    def rows(self, start: int, stop: int | None = None) -> Tall:
+        """Neighbouring rows, shared and not copied."""
+        chosen = slice(start, stop)
+        return Tall(self.backend, [panel[chosen] for panel in self.panels], self.right)
+
+    def beside(self, *others: Tall) -> Tall:
+        """These columns and then others'."""
+        formed = [tall.held() if tall.right is not None else tall for tall in (self, *others)]
+        panels = [panel for tall in formed for panel in tall.panels if panel.shape[1]]
+        return Tall(self.backend, panels or self.panels)
+
+    def append(self, more: Tall) -> Tall:
+        """These rows and then others'."""
+        ours = self.held() if self.right is not None else self
+        panels = []
+        first = 0
+        for panel in ours.panels:
+            stop = first + panel.shape[1]
+            below = more.columns(first, stop).whole()
+            panels.append(self.backend.joined([panel, below], axis=0))
+            first = stop
+        return Tall(self.backend, panels)
+
+    def __matmul__(self, A: Array) -> Tall:
+        """T A for a small A, not formed before it is needed."""
+        small = self.backend.array(A)
+        return Tall(self.backend, self.panels, small if self.right is None else self.right @ small)
+
+    def map(self, function: Callable[..., Any], *others: Tall, small: Sequence[Array] = ()) -> Tall:
+        """function(rows of this, rows of the others …, small arrays …), put together again.
+
+        The function sees arrays of the backend: it may use operators and sums over an ``axis``.
+        """
+        given = [self.backend.array(A) for A in small]
+        talls = (self, *others)
+        sample = function(*(tall.part(slice(0, 0)) for tall in talls), *given)
+        out = self.backend.empty(len(self), sample.shape[1])
+
+        def fill(rows: slice) -> None:
+            out[rows] = function(*(tall.part(rows) for tall in talls), *given)
+
+        self.backend.each(fill, len(self), max(tall.shape[1] for tall in (*talls, sample)))
+        return Tall(self.backend, (out,))
+
+    def sum(self, function: Callable[..., Any], *others: Tall, small: Sequence[Array] = ()) -> Array:
+        """The sum over blocks of rows of what the function makes of each."""
+        given = [self.backend.array(A) for A in small]
+        talls = (self, *others)
+
+        def of(rows: slice) -> Any:
+            return function(*(tall.part(rows) for tall in talls), *given)
+
+        width = max(tall.shape[1] for tall in talls)
+        return self.backend.host(self.backend.total(of, len(self), width))
+
+    def gram(self, other: Tall | None = None, weights: Tall | None = None) -> Array:
+        """Tᵀ diag(w) T', with T' = T where not given: (q, q')."""
+        if self.right is not None and self.right.shape[0] <= self.right.shape[1]:
+            narrow = Tall(self.backend, self.panels)
+            right = self.backend.host(self.right)
+            if other is None:
+                return right.T @ narrow.gram(None, weights) @ right
+            return right.T @ narrow.gram(other, weights)
+        if other is None:
+            if weights is None:
+                return self.sum(lambda block: block.T @ block)
+            return self.sum(_weighted_square, weights)
+        if weights is None:
+            return self.sum(lambda block, its: block.T @ its, other)
+        return self.sum(lambda block, its, w: block.T @ (w * its), other, weights)
+
+    def scaled(self, factors: Tall) -> Tall:
+        """diag(factors) T, for a column (n, 1)."""
+        return self.map(lambda block, f: block * f, factors)
+
+    def draw(self, u: Array) -> Array:
+        """Row numbers drawn in proportion to the one column, for uniform numbers u in [0, 1)."""
+        return self.backend.drawn(self.whole()[:, 0], u)
+
+
+def _weighted_square(block: Any, w: Any) -> Any:
+    root = block * w**0.5
+    return root.T @ root

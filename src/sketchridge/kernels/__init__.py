@@ -1,0 +1,63 @@
+"""Kernels k(x, z): what they are, one file a family, and the table of their names."""
+
+from __future__ import annotations
+
+from sketchridge.kernels.base import Kernel, ScaledKernel
+from sketchridge.kernels.cube import CubicSpline, PeriodicSobolev
+from sketchridge.kernels.custom import Custom, Precomputed, custom_kernel
+from sketchridge.kernels.dot import DotProduct, Linear, Polynomial
+from sketchridge.kernels.laplacian import Laplacian
+from sketchridge.kernels.radial import Gaussian, Matern32, Matern52, Radial
+
+__all__ = [
+    "KERNELS",
+    "CubicSpline",
+    "Custom",
+    "DotProduct",
+    "Gaussian",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Matern32",
+    "Matern52",
+    "PeriodicSobolev",
+    "Polynomial",
+    "Precomputed",
+    "Radial",
+    "ScaledKernel",
+    "as_kernel",
+]
+
+# A name and what makes its kernel when it is called without arguments.
+KERNELS = {
+    "gaussian": Gaussian,
+    "rbf": Gaussian,
+    "laplacian": Laplacian,
+    "matern32": Matern32,
+    "matern52": Matern52,
+    "polynomial": Polynomial,
+    "linear": Linear,
+    "cubic_spline": CubicSpline,
+    "periodic_sobolev": PeriodicSobolev,
+    "precomputed": Precomputed,
+}
+
+
+def as_kernel(spec: object) -> Kernel:
+    """The kernel meant by a name, a Kernel, a scikit-learn kernel object or a callable.
+
+    >>> as_kernel("matern32")
+    Matern32()
+    >>> as_kernel("rbf")
+    Gaussian()
+    """
+    if isinstance(spec, Kernel):
+        return spec
+    if isinstance(spec, str) and spec in KERNELS:
+        return KERNELS[spec]()
+    if callable(spec) and not isinstance(spec, type):
+        return custom_kernel(spec)
+    raise ValueError(
+        f"Unknown kernel {spec!r}: give one of {', '.join(map(repr, KERNELS))}, an object of "
+        "sketchridge.kernels, a scikit-learn kernel object or a callable k(X, Z) -> matrix."
+    )

@@ -1,0 +1,37 @@
+"""The Laplacian kernel, of the sum of absolute differences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from sketchridge.kernels.base import ScaledKernel, shown
+
+__all__ = ["Laplacian"]
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Laplacian(ScaledKernel):
+    """exp(−‖x−z‖₁/h). It has no derivative where features coincide.
+
+    >>> Laplacian(bandwidth=1.0)(np.array([[0.0]]), np.array([[0.0], [1.0]])).round(3)
+    array([[1.   , 0.368]])
+    """
+
+    bandwidth: float | Array | None = None
+    center: Array | None = field(default=None)
+
+    metric = "cityblock"
+
+    def __repr__(self) -> str:
+        return shown("Laplacian", bandwidth=self.bandwidth)
+
+    def block(self, U: Array, V: Array) -> Array:
+        return np.exp(-cdist(U, V, "cityblock"))
+
+    def diagonal(self, U: Array) -> Array:
+        return np.ones(len(U))
