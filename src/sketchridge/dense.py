@@ -1,4 +1,4 @@
-"""Exact kernel ridge regression by a dense Cholesky factorisation of K + λI."""
+"""Exact kernel ridge regression by a dense Cholesky factorisation of K + λI, K = M^½ G M^½."""
 
 from __future__ import annotations
 
@@ -8,40 +8,65 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from sketchridge.backends.base import Backend
-from sketchridge.kernels import Kernel
+from sketchridge.backends import memory
+from sketchridge.factor import Sample
+from sketchridge.query import AtPoints
 
-__all__ = ["DenseRidge", "dense_ridge"]
+__all__ = ["DenseRidge", "check_memory", "dense_ridge"]
 
 Array = np.ndarray
 _COLUMNS = 2048  # of a matrix handled at a time
+_FACTOR = 3  # n×n matrices that a factorisation and its blocks take
+_PATH = 6  # those that the λ path takes besides
 
 
-def dense_ridge(backend: Backend, kernel: Kernel, X: Array, Y: Array, lam: float, fit_intercept: bool) -> DenseRidge:
-    """Factorise K + λI = L Lᵀ. O(n³) time, one n×n matrix."""
-    M = backend.block(kernel, X, X)
-    M /= len(X)
-    np.fill_diagonal(M, M.diagonal() + lam)
-    try:
-        return DenseRidge(backend, kernel, X, Y, lam, fit_intercept, _cholesky(M.T))
-    except np.linalg.LinAlgError:
-        raise ValueError(
-            f"alpha = {len(X) * lam:.3g} is too small: rounding makes the kernel matrix plus alpha indefinite. Give a larger "
-            "alpha, rescale X (outliers?), or use SketchedKernelRidge, which leaves out what rounding decides."
-        ) from None
+def check_memory(n: int, *, with_path: bool) -> None:
+    """Refuse what cannot fit, before any work."""
+    matrices = _FACTOR + with_path * _PATH
+    memory.check(
+        matrices * 8.0 * n**2,
+        f"ExactKernelRidge on {n:,} rows",
+        "use SketchedKernelRidge, or fewer rows",
+    )
+
+
+def dense_ridge(sample: Sample, Y: Array, lam: float, fit_intercept: bool) -> DenseRidge:
+    """Factorise K + λI = L Lᵀ now. O(n³) time, one n×n matrix."""
+    ridge = DenseRidge(sample, Y, lam, fit_intercept)
+    ridge.coefficients  # noqa: B018, computed once and kept
+    return ridge
 
 
 @dataclass(frozen=True, eq=False)
 class DenseRidge:
     """Mean and, for unit noise variance, variances of exact kernel ridge regression."""
 
-    backend: Backend
-    kernel: Kernel
-    X: Array  # (n, d)
+    sample: Sample
     Y: Array  # (n, q)
     lam: float
     fit_intercept: bool
-    L: Array  # (n, n), lower triangular; what stands above the diagonal is not used
+    saved: tuple[Array, Array] | None = None  # coefficients and offset of a model that was loaded
+
+    @cached_property
+    def root(self) -> Array:
+        """√(w/Σw): (n,)."""
+        return np.sqrt(self.sample.weights.host()[:, 0] / self.sample.total)
+
+    @cached_property
+    def L(self) -> Array:
+        """L Lᵀ = K + λI: (n, n), lower triangular; what stands above the diagonal is not used."""
+        M = self.sample.backend.block(self.sample.points, self.sample.points).host()
+        M *= self.root[:, None]
+        M *= self.root
+        np.fill_diagonal(M, M.diagonal() + self.lam)
+        try:
+            return _cholesky(M.T)
+        except np.linalg.LinAlgError:
+            alpha = self.sample.total * self.lam * self.sample.points.kernel.unit
+            raise ValueError(
+                f"alpha = {alpha:.3g} is too small: rounding makes the kernel matrix plus alpha "
+                "indefinite. Give a larger alpha, centre or rescale X, or look for outliers in it."
+            ) from None
 
     def solve(self, B: Array) -> Array:
         """(K + λI)⁻¹ B."""
@@ -51,85 +76,99 @@ class DenseRidge:
     @cached_property
     def inverse_diagonal(self) -> Array:
         """The diagonal of (K + λI)⁻¹, the column norms² of L⁻¹: (n,). O(n³)."""
-        diagonal = np.empty(len(self.X))
-        for c in _blocks(len(self.X)):
-            columns = np.eye(len(self.X) - c.start, c.stop - c.start, order="F")
-            below = solve_triangular(self.L[c.start :, c.start :], columns, lower=True, overwrite_b=True, check_finite=False)
+        n = len(self.L)
+        diagonal = np.empty(n)
+        for c in _blocks(n):
+            columns = np.eye(n - c.start, c.stop - c.start, order="F")
+            below = solve_triangular(
+                self.L[c.start :, c.start :],
+                columns,
+                lower=True,
+                overwrite_b=True,
+                check_finite=False,
+            )
             diagonal[c] = (below**2).sum(axis=0)
         return diagonal
 
     @cached_property
-    def unit_weights(self) -> Array:
-        """u = (K+λI)⁻¹1/(1ᵀ(K+λI)⁻¹1): (n,)."""
-        z = self.solve(np.ones(len(self.X)))
-        return z / z.sum()
+    def constant(self) -> Array:
+        """(K+λI)⁻¹M^½1: (n,)."""
+        return self.solve(self.root)
 
     @cached_property
-    def constant_gap(self) -> float:
-        """1ᵀ(I − Ĥ)1 = λ 1ᵀ(K+λI)⁻¹1."""
-        return float(self.lam * self.solve(np.ones(len(self.X))).sum())
+    def gap(self) -> float:
+        """1ᵀM(I − Ĥ)1 = λ 1ᵀM^½(K+λI)⁻¹M^½1."""
+        return float(self.lam * (self.root @ self.constant))
 
     @cached_property
     def offset(self) -> Array:
-        return self.unit_weights @ self.Y if self.fit_intercept else np.zeros(self.Y.shape[1])
+        if self.saved is not None:
+            return self.saved[1]
+        if not self.fit_intercept:
+            return np.zeros(self.Y.shape[1])
+        return self.lam / self.gap * (self.constant * self.root) @ self.Y
 
     @cached_property
     def coefficients(self) -> Array:
-        """ω = (K+λI)⁻¹(Y − offset)/n: (n, q)."""
-        return self.solve(self.Y - self.offset) / len(self.X)
+        """ω = M^½(K+λI)⁻¹M^½(Y − offset), with f(x) = k_xᵀω + offset: (n, q)."""
+        if self.saved is not None:
+            return self.saved[0]
+        centred = self.root[:, None] * (self.Y - self.offset)
+        return self.root[:, None] * self.solve(centred)
 
     def residuals(self) -> Array:
-        """Y − fitted values = nλω: (n, q)."""
-        return len(self.X) * self.lam * self.coefficients
+        """Y − fitted values = λω/μ: (n, q)."""
+        return self.lam * self.coefficients / self.root[:, None] ** 2
 
     def leverages(self) -> Array:
         """The smoother's diagonal, 1 − λ(K+λI)⁻¹_ii: (n,)."""
         h = 1 - self.lam * self.inverse_diagonal
-        return h + self.constant_gap * self.unit_weights**2 if self.fit_intercept else h
+        return h + (self.lam * self.constant) ** 2 / self.gap if self.fit_intercept else h
 
-    @property
+    @cached_property
     def df(self) -> float:
         return float(self.leverages().sum())
 
-    def mean(self, X_new: Array) -> Array:
-        """k_xᵀω: (t, q)."""
-        return self.offset + self.backend.matmul(self.kernel, X_new, self.X, self.coefficients)
+    def mean(self, query: AtPoints) -> Array:
+        """k_xᵀω + offset: (t, q)."""
+        omega = self.sample.backend.tall(self.coefficients)
+        return self.offset + query.against(self.sample, omega, "float64").host()
 
-    def v1(self, X_new: Array) -> Array:
-        """V1(x)/σ² = ‖w‖² with the weights w = (K+λI)⁻¹k_x/n of the prediction: (t,). O(n²) a point."""
-        return self._budget(X_new)[0]
+    def v1(self, query: AtPoints) -> Array:
+        """V1(x) = ‖(K+λI)⁻¹M^½k_x‖²/Σw: (t,). O(n²) a point."""
+        return query.in_blocks(len(self.L), lambda some: self._budget(some)[0])
 
-    def gp(self, X_new: Array) -> Array:
-        """k(x,x) − k_xᵀ(K+λI)⁻¹k_x/n: (t,)."""
-        return self._budget(X_new)[1]
+    def gp(self, query: AtPoints) -> Array:
+        """k(x,x) − k_xᵀM^½(K+λI)⁻¹M^½k_x: (t,)."""
+        return query.in_blocks(len(self.L), lambda some: self._budget(some)[1])
 
-    def bias2(self, X_new: Array) -> Array:
-        """gp − nλ V1/σ², the worst squared bias over the unit ball: (t,)."""
-        v1, gp = self._budget(X_new)
-        return np.maximum(gp - len(self.X) * self.lam * v1, 0)
+    def bias2(self, query: AtPoints) -> Array:
+        """gp − α V1, the worst squared bias over the unit ball, not below its rounding: (t,)."""
+        alpha = self.sample.total * self.lam
 
-    def _budget(self, X_new: Array) -> tuple[Array, Array]:
-        v1, gp = np.empty(len(X_new)), np.empty(len(X_new))
-        for rows in _blocks(len(X_new)):
-            v1[rows], gp[rows] = self._budget_block(X_new[rows])
-        return v1, gp
+        def block(some: AtPoints) -> Array:
+            v1, gp = self._budget(some)
+            return np.maximum(gp - alpha * v1, 0)
 
-    def _budget_block(self, X_new: Array) -> tuple[Array, Array]:
-        n = len(self.X)
-        half = solve_triangular(self.L, self.backend.block(self.kernel, self.X, X_new), lower=True, check_finite=False)  # (n, t)
-        gp = np.maximum(self.kernel.diag(X_new) - (half**2).sum(axis=0) / n, 0)
-        w = solve_triangular(self.L, half, lower=True, trans="T", check_finite=False) / n
+        return query.in_blocks(len(self.L), block)
+
+    def _budget(self, query: AtPoints) -> tuple[Array, Array]:
+        k = query.columns(self.sample).host() * self.root[:, None]  # (n, t)
+        half = solve_triangular(self.L, k, lower=True, check_finite=False)
+        gp = np.maximum(query.prior() - (half**2).sum(axis=0), 0)
+        z = solve_triangular(self.L, half, lower=True, trans="T", check_finite=False)
         if self.fit_intercept:
-            missing = 1 - w.sum(axis=0)
-            w += np.outer(self.unit_weights, missing)
-            gp += missing**2 * n * self.lam / self.constant_gap
-        return (w**2).sum(axis=0), gp
+            missing = 1 - self.root @ z
+            z += np.outer(self.constant, self.lam / self.gap * missing)
+            gp += missing**2 * self.lam / self.gap
+        return (z**2).sum(axis=0) / self.sample.total, gp
 
 
 def _cholesky(M: Array) -> Array:
     """L with M = L Lᵀ, in place of M's lower triangle.
 
-    Block by block, since the threaded LAPACK routine of OpenBLAS corrupts memory from about n = 15,000 up.
+    Block by block, since the threaded LAPACK routine of OpenBLAS corrupts memory from about
+    n = 15,000 up.
     """
     for j in _blocks(len(M)):
         done, below = slice(0, j.start), slice(j.stop, len(M))

@@ -1,278 +1,346 @@
-"""The factor F of the sketched kernel matrix, Ĝ = n K̂ = F Fᵀ, and its features: stable m×m algebra in float64."""
+"""The factor F of the sketched kernel matrix, Ĝ = F Fᵀ, and its features: stable m×m algebra."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from sketchridge.backends.base import Array, Backend
-from sketchridge.kernels import Kernel
-from sketchridge.sketches import CELL, EntrySketch, RademacherSketch, RowSketch, Sketch
+from sketchridge.backends import Backend, Points, Tall
+from sketchridge.precision import EPS, Scales
+from sketchridge.rpcholesky import Landmarks, grow, no_landmarks, with_rows
+from sketchridge.sketches import EntrySketch, RowSketch, Sketch
 
-__all__ = ["EntryFactor", "Factor", "RowFactor", "factorize", "spectrum"]
+__all__ = ["EntryFactor", "Factor", "RowFactor", "Sample", "factorize", "sample_of", "spectrum"]
 
-_EPS = np.finfo(float).eps
-_BLOCK = 128  # landmarks taken at a time
+Array = np.ndarray
+_EPS = EPS["float64"]
+_ROWS = 256  # of a dense sketch, applied at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Points with the weights w of their rows; K = M^½ G M^½ with M = diag(w)/Σw."""
+
+    points: Points
+    weights: Tall  # (n, 1): w
+    total: float  # Σw
+    diag: Tall  # (n, 1): k(x, x)
+    scales: Scales
+
+    @property
+    def backend(self) -> Backend:
+        return self.points.backend
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+
+def sample_of(points: Points, w: Array) -> Sample:
+    """The sample of points with the weights w (n,)."""
+    diag = points.diag()
+    squares = points.squares()
+    total = float(w.sum())
+    scales = Scales(
+        largest=float(squares.max(initial=0.0)),
+        typical=float(np.sqrt(w @ squares**2 / total)),
+        diag=float(diag.max(initial=0.0)),
+        trace=float(w @ diag / total),
+        growth=points.kernel.growth,
+        rows=len(points),
+    )
+    backend = points.backend
+    return Sample(points, backend.tall(w[:, None]), total, backend.tall(diag[:, None]), scales)
 
 
 class Factor(ABC):
-    """F (n, r) with Ĝ = F Fᵀ, for one sketch, kernel and set of points."""
+    """F (n, r) with Ĝ = F Fᵀ, for one sketch and sample."""
 
+    sample: Sample
     sketch: Sketch
-    F: Array
-    gram: Array  # FᵀF/n
+    precision: str  # of the products that made it
+
+    @property
+    @abstractmethod
+    def F(self) -> Tall:
+        """(n, r)."""
+
+    @property
+    @abstractmethod
+    def gram(self) -> Array:
+        """FᵀMF: (r, r)."""
 
     @property
     @abstractmethod
     def complete(self) -> bool:
         """Whether Ĝ = G up to rounding, so that a larger sketch would change nothing."""
 
-    @property
-    def squares(self) -> Array:
-        """Each column's share of tr K̂: (r,)."""
-        return self.gram.diagonal()
+    @abstractmethod
+    def sensitivity(self) -> Array:
+        """By how much each column magnifies rounding in S G Sᵀ: (r,)."""
 
     @abstractmethod
-    def sensitivity(self, backend: Backend) -> Array:
-        """Σ_l M_jl² ‖S_l‖‖G S_l‖ for F = (G Sᵀ) Mᵀ: how much column j amplifies rounding in W = S G Sᵀ: (r,)."""
-
-    def noise(self, backend: Backend) -> float:
-        """What rounding in W may put K̂ off by: each column's share of tr K̂ times the relative error of its pivot."""
-        return float(self.sketch.size * _EPS * (self.squares @ self.sensitivity(backend)))
+    def features(self, points: Points, right: Array) -> Tall:
+        """ψ(x)ᵀ A for a small A (r, q), ψ(x_i) being row i of F: (t, q)."""
 
     @abstractmethod
-    def features(self, backend: Backend, kernel: Kernel, X: np.ndarray, X_new: np.ndarray) -> Array:
-        """ψ(x) (t, r), so that ψ(x)ᵀψ(z) is the sketched kernel and ψ(x_i) is row i of F."""
+    def extended(self, sample: Sample, kept: bool) -> Factor:
+        """The factor of a sample whose first points are this one's, with ``kept`` old weights."""
 
     @abstractmethod
-    def extended(self, backend: Backend, kernel: Kernel, X: np.ndarray) -> Factor:
-        """The factor of X, whose first rows are the points this one was made of."""
-
-    @abstractmethod
-    def grown(self, backend: Backend, kernel: Kernel, X: np.ndarray, size: int) -> Factor:
+    def grown(self, size: int) -> Factor:
         """The factor with a sketch of ``size`` rows, or fewer where the numerical rank runs out."""
 
+    @property
+    def explained(self) -> Array:
+        """Each column's share of tr K̂: (r,)."""
+        return np.diagonal(self.gram)
 
-def factorize(backend: Backend, kernel: Kernel, X: np.ndarray, sketch: Sketch) -> Factor:
-    """The factor of the kernel matrix of X for a sketch as it stands."""
+    def noise(self) -> float:
+        """What rounding in the sums may put K̂ off by, as a share of tr K̂ and of F itself."""
+        size = np.sqrt(self.explained * self.sensitivity())
+        trace = self.sample.scales.trace
+        lost = self.sketch.size * EPS[self.precision] * (size @ (size + 2 * np.sqrt(trace)))
+        return float(lost) if np.isfinite(lost) else np.inf
+
+
+def factorize(sample: Sample, sketch: Sketch, precision: str) -> Factor:
+    """The factor of the kernel matrix of a sample for a sketch as it stands.
+
+    ``precision`` is that of a dense sketch's sums; landmarks are always exact to float64.
+    """
     if isinstance(sketch, RowSketch):
-        return RowFactor.empty(backend, sketch, kernel.diag(X)).with_landmarks(backend, kernel, X, sketch.indices)
+        start = no_landmarks(sample.backend, sample.diag.host()[:, 0])
+        found = with_rows(start, sample.points, sample.diag, sketch.indices)
+        return RowFactor(sample, sketch, found.pivots, found.L, found)
     if isinstance(sketch, EntrySketch):
-        sums = _sketched_sums(backend, kernel, X, X, sketch, range(sketch.size))
-        return EntryFactor.of(backend, sketch, sums, backend.asarray(kernel.diag(X)))
+        return _applied(sample, sketch, precision, None, None, first=0)
     raise TypeError(f"No factor for a sketch of type {type(sketch).__name__}.")
 
 
 def spectrum(backend: Backend, gram: Array) -> tuple[Array, Array]:
-    """E (r,) in descending order and V (m, r) with FᵀF/n = V E Vᵀ; directions at rounding level are dropped. O(m³)."""
-    xp = backend.xp
+    """E (r,) in descending order and V (m, r) with FᵀMF = V E Vᵀ, without what rounding makes."""
     if not len(gram):
-        return gram.diagonal(), gram
-    E, V = xp.linalg.eigh(gram)
+        return np.empty(0), np.empty((0, 0))
+    E, V = backend.eigh(gram)
     keep = len(E) * _EPS * E[-1] < E
-    return xp.flip(E[keep]), xp.flip(V[:, keep], axis=1)
+    return E[keep][::-1].copy(), np.ascontiguousarray(V[:, keep][:, ::-1])
 
 
 @dataclass(frozen=True, eq=False)
 class RowFactor(Factor):
-    """F = k(X, X_p) L⁻ᵀ with L the Cholesky factor of k(X_p, X_p): a sketch that selects points p.
+    """The factor of a sketch that selects points p: F = k(X, X_p) L⁻ᵀ.
 
-    Column by column nothing ever changes when points or landmarks are added. Landmarks whose residual is at rounding level are
-    passed over, so p can be shorter than the sketch.
+    ``made`` is where the columns came from, if they were made; otherwise, in a model that was
+    loaded from a file, they are made again when they are needed.
     """
 
+    sample: Sample
     sketch: RowSketch
-    pivots: np.ndarray  # (r,)
+    pivots: Array  # (r,)
     L: Array  # (r, r), lower triangular
-    F: Array  # (n, r)
-    gram: Array  # (r, r)
-    diag: Array  # (n,): k(x, x)
-    residual: Array  # (n,): diag(G − Ĝ), zero at rounding level
+    made: Landmarks | None = None
+    known: Array | None = None  # the part of FᵀWF that is known already
 
-    @classmethod
-    def empty(cls, backend: Backend, sketch: RowSketch, diag: np.ndarray) -> RowFactor:
-        none, zeros, diag = np.empty(0, dtype=np.intp), backend.zeros, backend.asarray(diag)
-        return cls(sketch, none, zeros(0, 0), zeros(len(diag), 0), zeros(0, 0), diag, diag)
+    precision = "float64"
+
+    @cached_property
+    def landmarks(self) -> Landmarks:
+        """The columns, and what they leave unexplained."""
+        if self.made is not None:
+            return self.made
+        F = self.features(self.sample.points, np.eye(len(self.pivots)))
+        floor = (len(self.pivots) + 1) * _EPS
+        return Landmarks(self.pivots, self.L, F, _unexplained(F, self.sample.diag, floor))
+
+    @property
+    def F(self) -> Tall:
+        return self.landmarks.F
+
+    @cached_property
+    def gram(self) -> Array:
+        w = self.sample.weights
+        known = np.empty((0, 0)) if self.known is None else self.known
+        old = self.F.columns(0, len(known))
+        new = self.F.columns(len(known))
+        across = old.gram(new, w)
+        return np.block([[known, across], [across.T, new.gram(weights=w)]]) / self.sample.total
 
     @property
     def complete(self) -> bool:
-        return self.sketch.size >= len(self.F) or not bool(self.residual.any())
+        if self.sketch.size >= len(self.sample):
+            return True
+        return not self.landmarks.residual.sum(lambda block: block.sum()) > 0
 
-    def sensitivity(self, backend: Backend) -> Array:
-        scale = backend.xp.sqrt(self.diag[self.pivots])
-        return (backend.solve_triangular(self.L, backend.asarray(np.eye(len(self.L))) * scale) ** 2).sum(axis=1)
+    def sensitivity(self) -> Array:
+        scale = np.sqrt(self.sample.diag.take(self.pivots)[:, 0])
+        inverse = self.sample.backend.solve_triangular(self.L, np.diag(scale))
+        return (inverse**2).sum(axis=1)
 
-    def features(self, backend: Backend, kernel: Kernel, X: np.ndarray, X_new: np.ndarray) -> Array:
-        none_new, none = backend.zeros(len(X_new), 0), backend.zeros(len(self.pivots), 0)
-        return backend.schur(kernel, X_new, X[self.pivots], none_new, none, self.L)
+    def features(self, points: Points, right: Array) -> Tall:
+        backend = self.sample.backend
+        none = backend.tall(np.empty((len(points), 0)))
+        corner = np.empty((len(self.pivots), 0))
+        landmarks = self.sample.points.take(self.pivots)
+        return backend.schur(points, landmarks, none, corner, self.L) @ right
 
-    def extended(self, backend: Backend, kernel: Kernel, X: np.ndarray) -> RowFactor:
-        n_old = len(self.F)
-        F_new = self.features(backend, kernel, X, X[n_old:])
-        xp, diag_new = backend.xp, backend.asarray(kernel.diag(X[n_old:]))
-        residual = _above_rounding(xp, diag_new - xp.einsum("ij,ij->i", F_new, F_new), diag_new, F_new.shape[1])
-        F, diag = xp.concat([self.F, F_new]), xp.concat([self.diag, diag_new])
-        gram = (n_old * self.gram + backend.gram(F_new)) / len(F)
-        return RowFactor(self.sketch, self.pivots, self.L, F, gram, diag, xp.concat([self.residual, residual]))
+    def extended(self, sample: Sample, kept: bool) -> RowFactor:
+        n_old = len(self.sample)
+        F = self.features(sample.points.take(slice(n_old, None)), np.eye(len(self.pivots))).held()
+        floor = (len(self.pivots) + 1) * _EPS
+        new_residual = _unexplained(F, sample.diag.rows(n_old), floor)
+        residual = self.landmarks.residual.append(new_residual)
+        made = replace(self.landmarks, F=self.F.append(F), residual=residual)
+        known = None
+        if kept:
+            known = self.gram * self.sample.total + F.gram(weights=sample.weights.rows(n_old))
+        return replace(self, sample=sample, made=made, known=known)
 
-    def grown(self, backend: Backend, kernel: Kernel, X: np.ndarray, size: int) -> RowFactor:
-        """Landmarks are proposed by the sketch from what the earlier ones leave unexplained: O(n r²) in all."""
-        build = _Cholesky(self, backend, kernel, X, capacity=size - self.sketch.size)
-        sketch = self.sketch
-        while sketch.size < size and bool(build.residual.any()):
-            rows, shares = sketch.propose(min(_BLOCK, size - sketch.size), build.residual, backend.xp)
-            sketch = sketch.with_rows(build.take(backend.to_numpy(rows), shares))
-        return build.factor(sketch)
-
-    def with_landmarks(self, backend: Backend, kernel: Kernel, X: np.ndarray, indices: np.ndarray) -> RowFactor:
-        """The factor with landmarks that its sketch already holds."""
-        build = _Cholesky(self, backend, kernel, X, capacity=len(indices))
-        for start in range(0, len(indices), _BLOCK):
-            rows = indices[start : start + _BLOCK]
-            build.take(rows, np.zeros(len(rows)))
-        return build.factor(self.sketch)
+    def grown(self, size: int) -> RowFactor:
+        s = self.sample
+        found, sketch = grow(self.landmarks, s.points, s.weights, s.diag, self.sketch, size)
+        known = self.gram * s.total
+        return RowFactor(s, sketch, found.pivots, found.L, found, known)
 
 
-class _Cholesky:
-    """A RowFactor under construction: blocks of columns are appended in place."""
+def _unexplained(F: Tall, diag: Tall, floor: float) -> Tall:
+    """k(x, x) − ‖F_i‖², and 0 at rounding level: (n, 1)."""
 
-    def __init__(self, start: RowFactor, backend: Backend, kernel: Kernel, X: np.ndarray, *, capacity: int) -> None:
-        self.start, self.backend, self.kernel, self.X = start, backend, kernel, X
-        self.pivots, self.residual, r = list(start.pivots), backend.asarray(start.residual) * 1, start.F.shape[1]
-        self.F, self.L = backend.zeros(len(X), r + capacity), backend.zeros(r + capacity, r + capacity)
-        self.F[:, :r], self.L[:r, :r] = start.F, start.L
+    def left(f: Array, d: Array) -> Array:
+        residual = d - (f * f).sum(axis=1)[:, None]
+        return residual * (residual > floor * d)
 
-    def take(self, rows: np.ndarray, shares: np.ndarray) -> np.ndarray:
-        """Append the candidates that keep their share of residual, which is all that are independent where it is 0."""
-        r, xp = len(self.pivots), self.backend.xp
-        F = self.F[:, :r]
-        accepted, corner = self._accept(rows, shares)
-        stop = r + len(accepted)
-        new = self.backend.schur(self.kernel, self.X, self.X[accepted], F, F[accepted], corner)  # (n, b)
-        new[accepted] = corner
-        self.F[:, r:stop], self.L[r:stop, :r], self.L[r:stop, r:stop] = new, F[accepted], corner
-        self.pivots.extend(accepted)
-        self.residual = _above_rounding(xp, self.residual - xp.einsum("ij,ij->i", new, new), self.start.diag, stop)
-        return accepted
-
-    def _accept(self, rows: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, Array]:
-        """Cholesky steps on the candidates' residual block; the accepted rows and their triangular factor."""
-        F = self.F[rows, : len(self.pivots)]
-        M = self.backend.to_numpy(self.backend.block(self.kernel, self.X[rows], self.X[rows]) - F @ F.T)  # (b, b)
-        floor = _rank_floor(self.backend.to_numpy(self.start.diag[rows]), len(self.pivots) + len(rows))
-        needed = shares * np.diagonal(M)
-        whole = None if shares.any() else _cholesky(M, floor)
-        if whole is not None:
-            return rows, self.backend.asarray(whole)
-        places, columns, dependent = [], [], []
-        for j in range(len(rows)):
-            if M[j, j] <= floor[j]:
-                dependent.append(rows[j])
-            elif M[j, j] > needed[j]:
-                places.append(j)
-                columns.append(M[:, j] / np.sqrt(M[j, j]))
-                M -= np.outer(columns[-1], columns[-1])
-        self.residual[dependent] = 0
-        corner = np.array(columns).reshape(len(places), len(rows))[:, places].T
-        return rows[places], self.backend.asarray(np.tril(corner))
-
-    def factor(self, sketch: RowSketch) -> RowFactor:
-        r, backend, diag = len(self.pivots), self.backend, self.start.diag
-        pivots = np.array(self.pivots, dtype=np.intp)
-        F, L = self.F[:, :r], self.L[:r, :r]
-        return RowFactor(sketch, pivots, L, F, backend.gram(F) / len(F), diag, self.residual)
+    return F.map(left, diag)
 
 
 @dataclass(frozen=True, eq=False)
 class EntryFactor(Factor):
-    """F = (G Sᵀ) R with R Rᵀ = (S G Sᵀ)⁺: a sketch with entries everywhere. The raw sums G Sᵀ are kept, to be added to."""
+    """F = (G Sᵀ) R with R Rᵀ = (S G Sᵀ)⁺: a sketch with entries everywhere.
 
+    The raw sums G Sᵀ are kept, to be added to, and so is Sᵀ while the model is in memory.
+    """
+
+    sample: Sample
     sketch: EntrySketch
-    sums: Array  # (n, m)
-    diag: Array  # (n,): k(x, x)
+    precision: str
+    sums: Tall | None  # (n, m); None while there are none
     R: Array  # (m, r)
-    F: Array  # (n, r)
-    gram: Array  # (r, r)
-    amplified: Array  # (r,)
+    amplified: Array | None = None  # (r,)
+    transposed: Tall | None = None  # Sᵀ: (n, m)
 
-    @classmethod
-    def of(cls, backend: Backend, sketch: EntrySketch, sums: Array, diag: Array) -> EntryFactor:
-        """R = D Q Ω^(−1/2) from D (S G Sᵀ) D = Q Ω Qᵀ, with D scaling its diagonal to 1 and ω at rounding level dropped."""
-        zeros, xp, n = backend.zeros, backend.xp, len(sums)
-        if not sketch.size:
-            return cls(sketch, sums, diag, zeros(0, 0), sums, zeros(0, 0), zeros(0))
-        W, sizes = zeros(sketch.size, sketch.size), zeros(sketch.size)
-        for columns, S in _chunks(backend, sketch, range(sketch.size), 0, n):
-            W += backend.gram(S.T, sums[columns])
-            sizes += (S * S).sum(axis=1)
-        d = W.diagonal()
-        scale = xp.where(d > 0, 1 / xp.sqrt(xp.where(d > 0, d, 1.0)), 0.0)
-        omega, Q = xp.linalg.eigh(scale[:, None] * (W + W.T) / 2 * scale)
-        keep = omega > len(omega) * _EPS * omega[-1]
-        R = scale[:, None] * Q[:, keep] / xp.sqrt(omega[keep])
-        F = backend.product(sums, R)
-        amplified = (xp.sqrt(sizes) * xp.linalg.vector_norm(sums, axis=0)) @ R**2
-        return cls(sketch, sums, diag, R, F, backend.gram(F) / n, amplified)
+    @cached_property
+    def F(self) -> Tall:
+        return self.sums @ self.R if self.sums is not None else self._nothing
+
+    @property
+    def _nothing(self) -> Tall:
+        return self.sample.backend.tall(np.empty((len(self.sample), 0)))
+
+    @cached_property
+    def St(self) -> Tall:
+        """Sᵀ: (n, m)."""
+        if self.transposed is not None:
+            return self.transposed
+        return _transposed(self.sample.backend, self.sketch, range(self.sketch.size), self._columns)
+
+    @property
+    def _columns(self) -> range:
+        return range(len(self.sample))
+
+    @cached_property
+    def gram(self) -> Array:
+        return self.F.held().gram(weights=self.sample.weights) / self.sample.total
 
     @property
     def complete(self) -> bool:
-        trace, noise = float(self.diag.mean()), self.sketch.size * _EPS * float(self.squares @ self.amplified)
-        return bool(trace - float(self.squares.sum()) <= 8 * (noise + self.sketch.size * _EPS * trace))
+        trace = self.sample.scales.trace
+        coarse = self.sketch.size * EPS[self.precision] * trace
+        return bool(trace - self.explained.sum() <= 8 * (self.noise() + coarse)) and bool(
+            self.noise() < trace / 100
+        )
 
-    def sensitivity(self, backend: Backend) -> Array:
-        return self.amplified
+    def sensitivity(self) -> Array:
+        return np.empty(0) if self.amplified is None else self.amplified
 
-    def features(self, backend: Backend, kernel: Kernel, X: np.ndarray, X_new: np.ndarray) -> Array:
-        return _sketched_sums(backend, kernel, X_new, X, self.sketch, range(self.sketch.size)) @ self.R
+    def features(self, points: Points, right: Array) -> Tall:
+        if not self.sketch.size:
+            return self.sample.backend.tall(np.empty((len(points), 0))) @ right
+        St = self.St @ (self.R @ right)
+        backend = self.sample.backend
+        return backend.matmul(points, self.sample.points, St, precision=self.precision)
 
-    def extended(self, backend: Backend, kernel: Kernel, X: np.ndarray) -> EntryFactor:
+    def extended(self, sample: Sample, kept: bool) -> EntryFactor:
         """Old rows gain k(X_old, X_new) S_newᵀ, new rows are k(X_new, X) Sᵀ: O(m n n_new)."""
-        n_old, rows = len(self.sums), range(self.sketch.size)
-        old = self.sums + _sketched_sums(backend, kernel, X[:n_old], X, self.sketch, rows, start=n_old)
-        new = _sketched_sums(backend, kernel, X[n_old:], X, self.sketch, rows)
-        return EntryFactor.of(backend, self.sketch, backend.xp.concat([old, new]), backend.asarray(kernel.diag(X)))
+        n_old = len(self.sample)
+        backend = sample.backend
+        rows = range(self.sketch.size)
+        old = sample.points.take(slice(0, n_old))
+        new = sample.points.take(slice(n_old, None))
+        St_new = _transposed(backend, self.sketch, rows, range(n_old, len(sample)))
+        St = self.St.append(St_new)
+        gained = backend.matmul(old, new, St_new, precision=self.precision)
+        sums = self._sums.map(lambda a, b: a + b, gained)
+        added = backend.matmul(new, sample.points, St, precision=self.precision)
+        return _entry_factor(sample, self.sketch, self.precision, sums.append(added.held()), St)
 
-    def grown(self, backend: Backend, kernel: Kernel, X: np.ndarray, size: int) -> EntryFactor:
+    @property
+    def _sums(self) -> Tall:
+        return self._nothing if self.sums is None else self.sums
+
+    def grown(self, size: int) -> EntryFactor:
         sketch = self.sketch.grown(size)
-        new = _sketched_sums(backend, kernel, X, X, sketch, range(self.sketch.size, size))
-        return EntryFactor.of(backend, sketch, backend.xp.concat([self.sums, new], axis=1), self.diag)
+        St = self.St if self.sketch.size else None
+        return _applied(
+            self.sample, sketch, self.precision, self.sums, St, first=self.sketch.size
+        )
 
 
-def _sketched_sums(
-    backend: Backend, kernel: Kernel, X_new: np.ndarray, X: np.ndarray, sketch: EntrySketch, rows: range, *, start: int = 0
-) -> Array:
-    """k(X_new, X) S[rows]ᵀ, over the points of X from ``start`` on: (t, len(rows))."""
-    sums, products = backend.zeros(len(X_new), len(rows)), backend.sketching or backend
-    for columns, S in _chunks(backend, sketch, rows, start, len(X)):
-        sums += products.matmul(kernel, X_new, X if len(S.T) == len(X) else X[columns], S.T)
-    return sums
+def _applied(
+    sample: Sample,
+    sketch: EntrySketch,
+    precision: str,
+    sums: Tall | None,
+    St: Tall | None,
+    *,
+    first: int,
+) -> EntryFactor:
+    """The factor with the sketch's rows from ``first`` on applied too. O(n² m)."""
+    points = sample.points
+    nothing = sample.backend.tall(np.empty((len(sample), 0)))
+    sums = nothing if sums is None else sums
+    St = nothing if St is None else St
+    for start in range(first, sketch.size, _ROWS):
+        rows = range(start, min(start + _ROWS, sketch.size))
+        new = _transposed(sample.backend, sketch, rows, range(len(sample)))
+        St = St.beside(new)
+        sums = sums.beside(sample.backend.matmul(points, points, new, precision=precision))
+    if not sketch.size:
+        return EntryFactor(sample, sketch, precision, None, np.empty((0, 0)))
+    return _entry_factor(sample, sketch, precision, sums, St)
 
 
-def _chunks(backend: Backend, sketch: EntrySketch, rows: range, start: int, stop: int) -> Iterator[tuple[slice, Array]]:
-    width = max(4096, backend.entries // max(1, len(rows)))
-    for i in range(start, stop, width):
-        columns = range(i, min(i + width, stop))
-        made = backend.signs(sketch.seed, rows, columns, CELL) if isinstance(sketch, RademacherSketch) else None
-        yield slice(columns.start, columns.stop), backend.asarray(sketch.entries(rows, columns)) if made is None else made
+def _transposed(backend: Backend, sketch: EntrySketch, rows: range, columns: range) -> Tall:
+    return backend.generate(sketch, rows, columns)
 
 
-def _cholesky(M: np.ndarray, floor: np.ndarray) -> np.ndarray | None:
-    """The factor of a matrix whose pivots are all above the floor; None for any other."""
-    try:
-        L = np.linalg.cholesky(M)
-    except np.linalg.LinAlgError:
-        return None
-    return L if (np.diagonal(L) ** 2 > floor).all() else None
+def _entry_factor(
+    sample: Sample, sketch: EntrySketch, precision: str, sums: Tall, St: Tall
+) -> EntryFactor:
+    """R = C Q Ω^(−1/2) from C (S G Sᵀ) C = Q Ω Qᵀ, with C scaling its diagonal to 1.
 
-
-def _rank_floor(diag: Array, rank: int) -> Array:
-    """The residual below which rounding decides."""
-    return (rank + 1) * _EPS * diag
-
-
-def _above_rounding(xp: Any, residual: Array, diag: Array, rank: int) -> Array:
-    return xp.where(residual > _rank_floor(diag, rank), residual, 0.0)
+    Each entry of G Sᵀ is a sum of terms of at most √(g_i g_j)|S_lj|, with g = diag G, so rounding
+    in row l of S G Sᵀ is at most ε p_l² with p_l = Σ_j √g_j |S_lj|; ω that it decides are dropped.
+    """
+    backend = sample.backend
+    W = St.gram(sums)
+    p = St.sum(lambda s, g: (abs(s) * g**0.5).sum(axis=0), sample.diag)  # (m,)
+    d = np.diagonal(W)
+    lost = EPS[precision] * p**2
+    scale = np.where(d > lost, 1 / np.sqrt(np.where(d > lost, d, 1.0)), 0.0)
+    omega, Q = backend.eigh(scale[:, None] * (W + W.T) / 2 * scale)
+    keep = omega > len(omega) * _EPS * omega[-1]
+    R = scale[:, None] * Q[:, keep] / np.sqrt(omega[keep])
+    amplified = p**2 @ R**2
+    return EntryFactor(sample, sketch, precision, sums, R, amplified, St)

@@ -1,25 +1,35 @@
-"""From the sketch to the exact answer: preconditioned conjugate gradients, with a proof of how far the result can be off."""
+"""From the sketch to the exact answer: preconditioned conjugate gradients, with a proof of how far
+the result can be off.
+
+Throughout K = M^½ G M^½ and k = M^½ k_x; z = (K + λI)⁻¹k gives V1 = ‖z‖²/Σw. With an intercept z
+lies where qᵀz = 1 for the unit vector q = M^½ 1, and residuals are taken orthogonal to q.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from sketchridge.backends.base import Array, Backend
-from sketchridge.certify import rounding
+from sketchridge.backends import Tall
+from sketchridge.certify import root_weights
+from sketchridge.precision import EPS, rounding
 from sketchridge.progress import status
-from sketchridge.state import Ridge
+from sketchridge.query import AtPoints
+from sketchridge.ridge import Ridge
 
 __all__ = ["PrecisionError", "Refined", "exact_mean", "refined_variance", "v1"]
 
-_BYTES = 2**30  # of the arrays as long as the data while a block of points is refined
+Array = np.ndarray
+Judge = Callable[[Array, Array], Array]  # of the norms of z and of the residual: which go on
+_BYTES = 2**30  # of the tall matrices while a block of points is refined
 _STEPS = 500  # before the residual is taken afresh
 _WIDTH = 256  # points in a block: wider ones gain little and cost more algebra
-_DEPENDENT = 1e-12  # squared length below which a direction is taken for a combination of the others
-_TINY = np.finfo(float).tiny
+_DEPENDENT = 1e-12  # squared length below which a direction is a combination of the others
 _DROP = 1e-3  # of a residual, as far as steps in lower precision can be trusted
+_TINY = np.finfo(float).tiny
 
 
 class PrecisionError(RuntimeError):
@@ -30,212 +40,331 @@ class PrecisionError(RuntimeError):
 class Refined:
     """Variances for unit noise with a rigorous bound on |√V1 − √V|, rounding included: each (t,)."""
 
-    variance: np.ndarray
-    bound: np.ndarray
+    variance: Array
+    bound: Array
 
 
-def refined_variance(ridge: Ridge, X_new: np.ndarray, *, steps: int) -> Refined:
-    """V2 after a number of steps toward V1. One product with K a step and one for the bound: O(n²) a point each."""
+def refined_variance(ridge: Ridge, query: AtPoints, *, steps: int) -> Refined:
+    """V2 after a number of steps toward V1.
 
-    def block(system: System, B: Array) -> tuple[Array, Array]:
+    One product with K a step and one for the bound: O(n²) a point each.
+    """
+
+    def block(system: System, B: Tall) -> tuple[Tall, Tall]:
         Z = system.start(B)
         if steps:
             Z = _walk(system, Z, system.residual(B, Z), steps)
+            Z = system.normalized(Z)
         return Z, system.residual(B, Z)
 
-    return _in_blocks(ridge, X_new, block)
+    return _in_blocks(ridge, query, block)
 
 
-def v1(ridge: Ridge, X_new: np.ndarray, *, tol: float, first: Backend, quick: Backend) -> Refined:
+def v1(ridge: Ridge, query: AtPoints, *, tol: float, first: str, step: str) -> Refined:
     """V1 with a relative error of at most ``tol``, by as many steps as each point needs.
 
-    A point is done when bound/√V ≤ √(1 + tol) − 1. The first residual is computed by ``first``, steps by ``quick``, bounds by the
-    state's backend. A tolerance below rounding raises PrecisionError.
+    A point is done when bound/√V ≤ √(1 + tol) − 1. The first residual is computed in the precision
+    ``first``, steps in ``step``, bounds in float64. A tolerance below rounding raises
+    PrecisionError.
     """
     allowed = np.sqrt(1 + tol) - 1
-    lost = rounding(ridge, ridge.state.backend) / ridge.lam
+    lost = _lost(ridge)
 
-    def unfinished(Z: Array, R: Array) -> Array:
-        return _norms(R) / ridge.lam > (allowed - lost) * _norms(Z)
+    def unfinished(z: Array, r: Array) -> Array:
+        return ~(r / ridge.lam <= (allowed - lost) * z)
 
-    def block(system: System, B: Array) -> tuple[Array, Array]:
-        Z, R = _solve(system, System(ridge, first), System(ridge, quick), B, system.start(B), unfinished)
-        if unfinished(Z, R).any():
-            worst = float((_norms(R) / ridge.lam / (_norms(Z) + _TINY)).max()) + lost
+    def block(system: System, B: Tall) -> tuple[Tall, Tall]:
+        ways = (System(ridge, first), System(ridge, step))
+        Z, R = _solve(system, *ways, B, system.start(B), unfinished)
+        z, r = _norms(Z), _norms(R)
+        if unfinished(z, r).any():
+            worst = float((r / ridge.lam / (z + _TINY)).max()) + lost
             raise PrecisionError(_advice(ridge, (1 + worst) ** 2 - 1, tol))
         return Z, R
 
-    if lost >= allowed:
+    if not lost < allowed:
         raise PrecisionError(_advice(ridge, (1 + lost) ** 2 - 1, tol))
-    return _in_blocks(ridge, X_new, block)
+    return _in_blocks(ridge, query, block)
 
 
-def exact_mean(ridge: Ridge, *, tol: float, quick: Backend) -> tuple[Array, Array]:
-    """Coefficients ω (n, q) and offset (q,) of the exact mean k_xᵀω + offset, with ‖residual‖ ≤ tol·‖Y‖.
+def exact_mean(ridge: Ridge, *, tol: float, step: str) -> tuple[Tall, Array]:
+    """Coefficients ω (n, q) and offset (q,) of the exact mean k_xᵀω + offset, with
+    ‖residual‖ ≤ tol·‖Y‖.
 
-    The mean is then off by at most √(V1(x)/σ²)·tol·‖Y‖ at every x.
+    The mean is then off by at most √(V1(x)Σw)·tol·‖Y‖ at every x, with ‖Y‖² = Σ w y²/Σw.
     """
-    system, scale, xp = System(ridge, ridge.state.backend), _norms(ridge.state.Y), ridge.state.xp
-    scale = xp.where(scale > 0, scale, 1.0)
-    Y = ridge.state.Y / scale
-    Z, R = _solve(system, system, System(ridge, quick), Y, system.precondition(Y), lambda Z, R: _norms(R) > tol)
-    if (_norms(R) > tol).any():
-        raise PrecisionError(
-            f"The exact mean was not reached: with {ridge.state.backend.precision} products and λ = {ridge.lam:.3g} the residual "
-            f"stopped at {float(_norms(R).max()):.3g} of ‖y‖ instead of {tol:.3g}. Use dtype='float64', a larger alpha, a larger "
-            "sketch_size, or solver='sketch'."
-        )
-    offset = (Y - system.product(Z)).mean(axis=0) if ridge.fit_intercept else 0 * scale
-    return scale * Z / len(Y), scale * offset
+    system = System(ridge, "float64")
+    Y = ridge.basis.Y.scaled(system.root)
+    scale = _norms(Y)
+    scale = np.where(scale > 0, scale, 1.0)
+    Y = Y.map(lambda y, s: y / s, small=(scale,))
+    if not EPS["float64"] * ridge.basis.largest < ridge.lam:
+        raise PrecisionError(_mean_advice(ridge, 1.0, tol))
+
+    def unfinished(z: Array, r: Array) -> Array:
+        return ~(r <= tol)
+
+    start = system.precondition(Y)
+    Z, R = _solve(system, system, System(ridge, step), Y, start, unfinished)
+    reached = float(_norms(R).max(initial=0.0))
+    if not reached <= tol:
+        raise PrecisionError(_mean_advice(ridge, reached, tol))
+    offset = np.zeros(len(scale))
+    if ridge.intercept is not None:
+        left = Y.map(lambda y, kz: y - kz, system.product(Z))
+        offset = system.root.gram(left)[0]
+    return Z.map(lambda z, m, s: z * m * s, system.root, small=(scale,)), scale * offset
 
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """(K + λI)z = k_x with the sketch as preconditioner; with an intercept, on the vectors of sum zero (and z on sum n)."""
+    """(K + λI)z = k with the sketch as preconditioner, products in one precision."""
 
     ridge: Ridge
-    backend: Backend
+    precision: str
 
-    def product(self, Z: Array) -> Array:
+    @cached_property
+    def root(self) -> Tall:
+        """q = M^½ 1: (n, 1)."""
+        return root_weights(self.ridge)
+
+    @cached_property
+    def unit(self) -> Tall:
+        """M^½e/gap, along which z is moved to qᵀz = 1: (n, 1)."""
+        intercept = self.ridge.intercept
+        assert intercept is not None
+        gap = intercept.gap
+        along = intercept.e().map(lambda e, m: e * m / gap, self.root)
+        total = float(self.root.gram(along)[0, 0])  # 1 but for rounding
+        return along.map(lambda u: u / total)
+
+    def product(self, Z: Tall) -> Tall:
         """(K + λI)Z."""
-        state = self.ridge.state
-        out = self.backend.matmul(state.kernel, state.X, state.X, Z)
-        out /= len(state.X)
-        out += self.ridge.lam * Z
-        return out
+        sample = self.ridge.sample
+        lam = self.ridge.lam
+        scaled = Z.scaled(self.root)
+        products = sample.backend.matmul(
+            sample.points, sample.points, scaled, precision=self.precision
+        )
+        return products.map(lambda p, m, z: p * m + lam * z, self.root, Z)
 
-    def project(self, R: Array) -> Array:
-        return R - R.mean(axis=0) if self.ridge.fit_intercept else R
+    def project(self, R: Tall) -> Tall:
+        """R with the direction q taken out, where there is an intercept."""
+        if self.ridge.intercept is None:
+            return R
+        along = self.root.gram(R)  # (1, t)
+        return R.map(lambda r, q, a: r - q * a, self.root, small=(along,))
 
-    def residual(self, B: Array, Z: Array) -> Array:
-        return self.project(B - self.product(Z))
+    def residual(self, B: Tall, Z: Tall) -> Tall:
+        return self.project(B.map(lambda b, kz: b - kz, self.product(Z)))
 
-    def precondition(self, R: Array) -> Array:
-        """(K̂ + λI)⁻¹R = (R − H D HᵀR)/λ, then moved along u to sum zero."""
-        ridge, H = self.ridge, self.ridge.state.H
-        Z = self.backend.product(H, -ridge.shrink(self.backend.gram(H, R)))
-        Z += R
-        Z /= ridge.lam
-        return Z - ridge.unit_weights[:, None] * Z.sum(axis=0) if ridge.fit_intercept else Z
+    def precondition(self, R: Tall) -> Tall:
+        """(K̂ + λI)⁻¹R = (R − H D HᵀR)/λ with H = M^½T, then moved to qᵀz = 0."""
+        ridge = self.ridge
+        lam = ridge.lam
+        T = ridge.basis.T
+        b = T.gram(R.scaled(self.root))  # (r, t)
+        fitted = T @ ridge.shrink(b.T).T
+        Z = R.map(lambda r, f, m: (r - f * m) / lam, fitted, self.root)
+        return self._moved(Z, 0.0)
 
-    def directions(self, R: Array, P: Array, Q: Array) -> tuple[Array, Array]:
-        """A basis P' of the preconditioned residuals, with P'ᵀ(K + λI)P' = I and conjugate to P, and Q' = (K + λI)P'.
+    def start(self, B: Tall) -> Tall:
+        """z behind V2."""
+        return self.normalized(self.precondition(B))
+
+    def normalized(self, Z: Tall) -> Tall:
+        """Z with qᵀz = 1 whatever rounding did, where there is an intercept."""
+        return self._moved(Z, 1.0)
+
+    def _moved(self, Z: Tall, to: float) -> Tall:
+        if self.ridge.intercept is None:
+            return Z
+        missing = to - self.root.gram(Z)  # (1, t)
+        return Z.map(lambda z, u, a: z + u * a, self.unit, small=(missing,))
+
+    def directions(self, R: Tall, P: Tall | None, Q: Tall | None) -> tuple[Tall, Tall]:
+        """A basis P' of the preconditioned residuals with P'ᵀ(K + λI)P' = I, conjugate to P, and
+        Q' = (K + λI)P'.
 
         What depends on other columns, or has a curvature below λ by rounding, is left out.
         """
-        D, eigh = self.precondition(R), self.backend.xp.linalg.eigh
-        D -= self.backend.product(P, self.backend.gram(Q, D))
-        D /= _norms(D) + _TINY
-        squares, U = eigh(self.backend.gram(D))
+        eigh = self.ridge.sample.backend.eigh
+        D = self.precondition(R)
+        if P is not None and Q is not None and P.shape[1]:
+            D = D.map(lambda d, p: d - p, P @ Q.gram(D))
+        length = _norms(D) + _TINY
+        D = D.map(lambda d, s: d / s, small=(length,))
+        squares, U = eigh(D.gram())
         some = squares > _DEPENDENT
-        P = self.backend.product(D, U[:, some] / squares[some] ** 0.5)
+        P = (D @ (U[:, some] / np.sqrt(squares[some]))).held()
         Q = self.project(self.product(P))
-        curvature, U = eigh(self.backend.gram(P, Q))
+        curvature, U = eigh(P.gram(Q))
         some = curvature > self.ridge.lam / 2
-        U = U[:, some] / curvature[some] ** 0.5
-        return self.backend.product(P, U), self.backend.product(Q, U)
-
-    def start(self, B: Array) -> Array:
-        """z₀ = n w' with the weights w' behind V2."""
-        Z = self.precondition(B)
-        return Z + len(B) * self.ridge.unit_weights[:, None] if self.ridge.fit_intercept else Z
+        U = U[:, some] / np.sqrt(curvature[some])
+        return (P @ U).held(), (Q @ U).held()
 
 
 def _solve(
-    system: System, first: System, quick: System, B: Array, Z: Array, unfinished: Callable[[Array, Array], Array]
-) -> tuple[Array, Array]:
+    system: System, first: System, quick: System, B: Tall, Z: Tall, unfinished: Judge
+) -> tuple[Tall, Tall]:
     """Iterate the unfinished columns until none is left or none comes closer.
 
-    The first residual is that of the ``first`` system, and steps are taken with the ``quick`` one as long as it helps; every
-    residual that is judged is taken afresh with ``system``.
+    The first residual is that of ``first``, and steps are taken with ``quick`` as long as it helps;
+    every residual that is judged is taken afresh with ``system``.
     """
     R = first.residual(B, Z)
-    active = unfinished(Z, R) | (first.backend is not system.backend)
+    active = unfinished(_norms(Z), _norms(R)) | (first.precision != system.precision)
     while active.any():
-        before, drop = _norms(R), 0.0 if quick.backend is system.backend else _DROP
-        Z[:, active] = _descend(quick, Z[:, active], R[:, active], lambda Z, R: unfinished(Z, 1.1 * R), drop)
-        R[:, active] = system.residual(B[:, active], Z[:, active])
-        active = unfinished(Z, R)
-        stalled = _norms(R) > 0.5 * before
-        if (active & stalled).any():
-            active, quick = (active & ~stalled, quick) if quick.backend is system.backend else (active, system)
+        before = _norms(R)
+        drop = 0.0 if quick.precision == system.precision else _DROP
+        columns = np.flatnonzero(active)
+        moved = _descend(quick, _some(Z, columns), _some(R, columns), unfinished, drop)
+        left = system.residual(_some(B, columns), moved)
+        after = _norms(left)
+        better = after < before[columns]  # never true of NaN: such a column stays where it was
+        Z = _replaced(Z, moved, columns[better], np.flatnonzero(better))
+        R = _replaced(R, left, columns[better], np.flatnonzero(better))
+        helped = np.zeros(len(active), dtype=bool)
+        helped[columns] = after <= 0.5 * before[columns]
+        active = unfinished(_norms(Z), _norms(R))
+        if (active & ~helped).any():
+            if quick.precision == system.precision:
+                active &= helped
+            else:
+                quick = system
     return Z, R
 
 
-def _descend(system: System, Z: Array, R: Array, unfinished: Callable[[Array, Array], Array], drop: float) -> Array:
-    """Block conjugate gradients: each step moves every column to its best point in the span of all columns' directions.
+def _descend(system: System, Z: Tall, R: Tall, unfinished: Judge, drop: float) -> Tall:
+    """Block conjugate gradients: each step moves every column to its best point in the span of all
+    columns' directions.
 
-    A column ends when it is finished, or when its residual (by recursion) has fallen by the factor ``drop``.
+    A column ends when it is finished, or when its residual (by recursion) has fallen by the factor
+    ``drop``.
     """
-    out, columns, least = Z * 1, system.backend.xp.arange(Z.shape[1], device=Z.device), drop * _norms(R)
-    P = Q = Z[:, :0]
+    columns = np.arange(Z.shape[1])
+    least = drop * _norms(R)
+    out = Z
+    P: Tall | None = None
+    Q: Tall | None = None
+    steps = min(_STEPS, 2 * len(Z) + 10)
     with status("Refining") as say:
-        for step in range(_STEPS):
+        for step in range(steps):
             P, Q = system.directions(R, P, Q)
-            length = system.backend.gram(P, R)
-            Z, R = Z + system.backend.product(P, length), R - system.backend.product(Q, length)
-            keep = unfinished(Z, R) & (_norms(R) > least)
-            say(f"Refining: step {step + 1}, {int(keep.sum())} of {out.shape[1]} points unfinished")
-            out[:, columns] = Z
-            Z, R, least, columns = Z[:, keep], R[:, keep], least[keep], columns[keep]
-            if not keep.any() or not P.shape[1]:
+            if not P.shape[1]:
                 break
+            length = P.gram(R)
+            Z = Z.map(lambda z, p: z + p, P @ length)
+            R = R.map(lambda r, q: r - q, Q @ length)
+            out = _replaced(out, Z, columns, np.arange(len(columns)))
+            size = _norms(R)
+            if not np.isfinite(size).all():
+                break
+            keep = unfinished(_norms(Z), 1.1 * size) & (size > least)
+            say(f"Refining: step {step + 1}, {keep.sum()} of {out.shape[1]} points unfinished")
+            if not keep.any():
+                break
+            kept = np.flatnonzero(keep)
+            Z, R, least, columns = _some(Z, kept), _some(R, kept), least[kept], columns[kept]
     return out
 
 
-def _walk(system: System, Z: Array, R: Array, steps: int) -> Array:
-    """A number of steps of conjugate gradients, each column on its own: its result does not depend on the others."""
+def _walk(system: System, Z: Tall, R: Tall, steps: int) -> Tall:
+    """A number of steps of conjugate gradients, each column on its own: its result does not depend
+    on the others. A column that is solved to rounding stays where it is."""
+    lam = system.ridge.lam
     P = system.precondition(R)
     rho = _dots(R, P)
+    solved = EPS["float64"] * _norms(R)
     for _ in range(steps):
         Q = system.project(system.product(P))
-        length = _ratio(rho, _dots(P, Q))
-        Z, R = Z + length * P, R - length * Q
-        D, old = system.precondition(R), rho
-        rho = _dots(R, D)
-        P = D + _ratio(rho, old) * P
+        curvature = _dots(P, Q)
+        going = (curvature > lam / 2 * _dots(P, P)) & (_norms(R) > solved) & (rho > 0)
+        length = np.divide(rho, curvature, out=np.zeros_like(rho), where=going)
+        Z = Z.map(lambda z, p, a: z + p * a, P, small=(length,))
+        R = R.map(lambda r, q, a: r - q * a, Q, small=(length,))
+        D = system.precondition(R)
+        old, rho = rho, _dots(R, D)
+        again = np.divide(rho, old, out=np.zeros_like(rho), where=going & (old > 0))
+        P = D.map(lambda d, p, a: d + p * a, P, small=(again,))
     return Z
 
 
-def _in_blocks(ridge: Ridge, X_new: np.ndarray, block: Callable[[System, Array], tuple[Array, Array]]) -> Refined:
-    """Weights and residuals by ``block``, turned into variances and bounds, for as many points at a time as memory allows."""
-    state, n = ridge.state, len(ridge.state.X)
-    system, lost = System(ridge, state.backend), rounding(ridge, state.backend) / ridge.lam
-    size = min(_WIDTH, max(1, _BYTES // (8 * 8 * n)))
-    std, bound = np.empty(len(X_new)), np.empty(len(X_new))
-    with state.backend.alone():
-        for start in range(0, len(X_new), size):
-            rows = slice(start, min(start + size, len(X_new)))
-            B = state.backend.block(state.kernel, state.X, X_new[rows])  # (n, t)
-            scale = 1.0
-            if not ridge.fit_intercept:
-                largest = state.xp.max(state.xp.abs(B), axis=0)
-                scale = state.xp.where(largest > 0, largest, 1.0)  # far from the data squares would underflow
-            Z, R = block(system, B / scale)
-            std[rows] = state.backend.to_numpy(scale * _norms(Z) / n)
-            bound[rows] = state.backend.to_numpy(scale * _norms(R) / (n * ridge.lam)) + lost * std[rows]
+def _in_blocks(
+    ridge: Ridge, query: AtPoints, block: Callable[[System, Tall], tuple[Tall, Tall]]
+) -> Refined:
+    """Weights and residuals by ``block``, turned into variances and bounds, for as many points at a
+    time as memory allows."""
+    sample = ridge.sample
+    system = System(ridge, "float64")
+    lost = _lost(ridge)
+    size = min(_WIDTH, max(1, _BYTES // (8 * 8 * len(sample))))
+    std = np.empty(len(query))
+    bound = np.empty(len(query))
+    total = np.sqrt(sample.total)
+    with sample.backend.alone(), status("Refining"):
+        for start in range(0, len(query), size):
+            rows = slice(start, min(start + size, len(query)))
+            B = query.some(rows).columns(sample).scaled(system.root)  # (n, t)
+            scale = np.ones(rows.stop - rows.start)
+            if ridge.intercept is None:  # far from the data squares would underflow
+                sizes = B.sum(lambda b: abs(b).sum(axis=0))
+                scale = np.where(sizes > 0, sizes, 1.0)
+            Z, R = block(system, B.map(lambda b, s: b / s, small=(scale,)))
+            std[rows] = scale * _norms(Z) / total
+            bound[rows] = scale * _norms(R) / ridge.lam / total + lost * std[rows]
+    if not np.isfinite(std).all() or not np.isfinite(bound).all():
+        raise PrecisionError(
+            f"The refined variances overflow: λ = {ridge.lam:.3g} is far below the largest "
+            f"eigenvalue {ridge.basis.largest:.3g}. Give a larger alpha, or rescale X."
+        )
     variance = std**2
     return Refined(variance, bound + np.abs(std - np.sqrt(variance)))
 
 
-def _dots(A: Array, B: Array) -> Array:
-    return np.einsum("ij,ij->j", A, B) if isinstance(A, np.ndarray) else (A * B).sum(axis=0)
+def _lost(ridge: Ridge) -> float:
+    """What rounding in products with K costs √V, relative."""
+    return rounding("float64", ridge.sample.scales) / ridge.lam + 64 * EPS["float64"]
 
 
-def _norms(A: Array) -> Array:
-    return _dots(A, A) ** 0.5
+def _dots(A: Tall, B: Tall) -> Array:
+    return A.sum(lambda a, b: (a * b).sum(axis=0), B)
 
 
-def _ratio(a: Array, b: Array) -> Array:
-    """a/b, and 0 where b is not positive: a column that is solved, or beyond its precision, stays where it is."""
-    positive = b > 0
-    return positive * a / (b + ~positive * (1 - b))
+def _norms(A: Tall) -> Array:
+    return np.sqrt(A.sum(lambda a: (a * a).sum(axis=0)))
+
+
+def _some(A: Tall, columns: Array) -> Tall:
+    return A if len(columns) == A.shape[1] else A.map(lambda a: a[:, columns])
+
+
+def _replaced(A: Tall, new: Tall, columns: Array, which: Array) -> Tall:
+    """A with some columns replaced by columns of ``new``."""
+    if len(columns) == A.shape[1] == new.shape[1]:
+        return new
+    if not len(columns):
+        return A
+
+    def put(a: Array, b: Array) -> Array:
+        out = a * 1
+        out[:, columns] = b[:, which]
+        return out
+
+    return A.map(put, new)
 
 
 def _advice(ridge: Ridge, reached: float, tol: float) -> str:
-    dtype = ridge.state.backend.precision
-    remedy = "dtype='float64', " if dtype != "float64" else ""
     return (
-        f"The tolerance {tol:.3g} was not reached: with {dtype} products and λ = {ridge.lam:.3g} the relative error is only known "
-        f"to be below {reached:.3g}. Use {remedy}a tol above that, a larger alpha, or a larger sketch_size."
+        f"The tolerance {tol:.3g} was not reached: with λ = {ridge.lam:.3g} and the largest "
+        f"eigenvalue {ridge.basis.largest:.3g} the relative error is only known to be below "
+        f"{reached:.3g}. Use a tol above that, a larger alpha, or a larger sketch_size."
+    )
+
+
+def _mean_advice(ridge: Ridge, reached: float, tol: float) -> str:
+    return (
+        f"The exact mean was not reached: with λ = {ridge.lam:.3g} and the largest eigenvalue "
+        f"{ridge.basis.largest:.3g} the residual stopped at {reached:.3g} of ‖y‖ instead of "
+        f"{tol:.3g}. Use a larger alpha, a larger sketch_size, or solver='sketch'."
     )

@@ -1,4 +1,4 @@
-"""What the estimators share: validation, prediction and intervals on top of a fitted ridge."""
+"""What the estimators share: scikit-learn's checks, prediction and intervals."""
 
 from __future__ import annotations
 
@@ -9,27 +9,38 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import Tags
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from sketchridge import tuning
-from sketchridge.backends import Backend
-from sketchridge.dense import DenseRidge
-from sketchridge.kernels import Kernel, ScaledKernel, as_kernel
-from sketchridge.state import Ridge, State
+from sketchridge.kernels import as_kernel
+from sketchridge.notices import warn
+from sketchridge.query import AtPoints
 
-__all__ = ["KernelRegressor"]
+__all__ = ["KernelRegressor", "check_positive"]
 
 Array = np.ndarray
 CRITERIA = ("gcv", "loo")
 BANDWIDTHS = ("median", "gcv")
+_LARGEST = 1e150  # of y: squares must stay within floating point
+_SILENT = 1e-12  # share of the noise variance below which a point is far from all data
 
 
 class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
-    """A regressor whose fit ends in a ridge: a mean and variances for unit noise."""
+    """A regressor with one fitted object behind it, ``_fitted``, which never changes."""
 
     _std_kind: str  # the variance behind predict(return_std=True)
     _kinds: tuple[str, ...]
-    _ridge: DenseRidge | Ridge
+    _fitted: Any
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_fitted")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise = precomputed
+        return tags
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict the mean and, on request, its standard deviation.
@@ -37,191 +48,260 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X : (t, d) array or table.
-        return_std : also return the standard deviation of the predicted mean. It holds neither the noise of a new
-            observation (see `predict_interval`) nor the bias (see `variance(kind="bias2")`), and goes to zero far from the data.
+        return_std : also return the standard deviation of the predicted mean. It holds neither the
+            noise of a new observation (see `predict_interval`) nor the bias (see
+            `variance(kind="bias2")`), and goes to zero far from the data.
 
         Returns
         -------
-        mean : (t,), or (t, q) for several targets. std : the same shape, if asked for.
+        mean : (t,), or (t, q) for several targets, in units of y.
+        std : the same shape, if asked for.
         """
-        X = self._validated_points(X)
-        mean = self._shift + self._mean(X)
+        query = self._question(X)
+        mean = self._fitted.mean(query)
         mean = mean[:, 0] if self._single_target else mean
-        return (mean, np.sqrt(self._variance(X, self._std_kind))) if return_std else mean
+        if not return_std:
+            return mean
+        std = np.sqrt(self._variance(query, self._std_kind))
+        self._warn_of_silence(std)
+        return mean, std
 
-    def predict_interval(self, X: Any, confidence_level: float = 0.95, include_noise: bool = True) -> tuple[Array, Array]:
-        """Normal intervals (low, high) around the mean, for a new observation or, without noise, for the mean itself."""
+    def predict_interval(
+        self, X: Any, confidence_level: float = 0.95, include_noise: bool = True
+    ) -> tuple[Array, Array]:
+        """Normal intervals (low, high) around the mean, in units of y, for a new observation (of
+        weight 1) or, without noise, for the mean itself."""
         if not isinstance(confidence_level, Real) or not 0 < confidence_level < 1:
-            raise ValueError(f"confidence_level must lie strictly between 0 and 1, got {confidence_level!r}.")
+            raise ValueError(
+                f"confidence_level must lie strictly between 0 and 1, got {confidence_level!r}."
+            )
         mean, std = self.predict(X, return_std=True)
         width = np.sqrt(std**2 + self.noise_variance_) if include_noise else std
         half = norm.ppf((1 + confidence_level) / 2) * width
         return mean - half, mean + half
 
+    # What a fit found
+
+    @property
+    def lambda_(self) -> float:
+        """The penalty λ = α/Σw."""
+        return float(self._found.ridge.lam * self._found.kernel.unit)
+
+    @property
+    def alpha_(self) -> float:
+        """The penalty α."""
+        given = self._found.settings.alpha
+        total = self._found.sample.total
+        return self.lambda_ * total if isinstance(given, str) else float(given)
+
+    @property
+    def bandwidth_(self) -> float | Array | None:
+        """The bandwidth, one or one for each feature; None for kernels that have none."""
+        return getattr(self._found.kernel, "bandwidth", None)
+
+    @property
+    def noise_variance_(self) -> float | Array:
+        """σ² of a row of weight 1, in units of y²; one for each target."""
+        noise = self._found.noise
+        return float(noise[0]) if self._single_target else noise
+
     @property
     def path_(self) -> tuning.LambdaPath:
         """λ, df, gcv and loo over the grid; computed when asked for, O(nm²)."""
-        check_is_fitted(self)
-        return tuning.lambda_path(self._path_state, self.fit_intercept)
+        return self._found.path
 
     @property
     def loo_error_(self) -> float:
-        """Mean squared leave-one-out error, exact for the fitted alpha (and sketch); computed when asked for."""
-        check_is_fitted(self)
-        residuals, leverages = self._ridge.residuals(), self._ridge.leverages()
-        left = self._ridge.backend.xp.clip(1 - leverages, min=np.finfo(float).eps)
-        return float(((residuals / left[:, None]) ** 2).mean())
+        """Mean squared leave-one-out error in units of y², weighted, exact for the fitted alpha
+        (and sketch); computed when asked for."""
+        return self._found.loo_error
 
     @property
     def eigenvalues_(self) -> Array:
         """Eigenvalues of K, or of K̂ for a sketch, in descending order."""
-        check_is_fitted(self)
-        return self._path_state.backend.to_numpy(self._path_state.E)
+        return self._found.eigenvalues
 
     @property
     def s_lambda_(self) -> int:
-        """s_λ, the number of eigenvalues above λ; for a sketch a lower bound, which its size limits."""
+        """s_λ, the number of eigenvalues above λ; for a sketch a lower bound, limited by its size."""
         return int((self.eigenvalues_ > self.lambda_).sum())
 
     @property
     def effective_dof_(self) -> float:
         """Degrees of freedom, the trace of the smoother."""
-        check_is_fitted(self)
-        return float(self._ridge.df)
+        return float(self._found.ridge.df)
 
     @property
-    @abstractmethod
-    def _path_state(self) -> State:
-        """The state whose eigenvalues and λ path are those of the fit."""
+    def _found(self) -> Any:
+        check_is_fitted(self)
+        return self._fitted
 
-    def _variance(self, X: Array, kind: str) -> Array:
-        """A variance by name, in units of y² for v1, v2 and v3, for one target or several."""
-        unit = getattr(self._ridge, kind)(X)
+    # Checks
+
+    def _question(self, X: Any) -> AtPoints:
+        check_is_fitted(self)
+        try:
+            X = validate_data(self, X, reset=False, dtype=float)
+        except ValueError as error:
+            raise _explained(error) from None
+        self._fitted.kernel.check_domain(X)
+        return self._fitted.at(X)
+
+    def _variance(self, query: AtPoints, kind: str) -> Array:
+        """A variance by name, in units of y² for v1, v2 and v3, else of the kernel."""
+        unit = getattr(self._fitted.ridge, kind)(query)
         if kind in ("gp", "bias2"):
-            return unit
+            return unit * self._fitted.kernel.unit
         return self._scaled(unit, self.noise_variance_)
 
     def _scaled(self, unit: Array, factor: float | Array) -> Array:
         """unit (t,) times a factor for each target: (t,) or (t, q)."""
         return unit * factor if self._single_target else np.outer(unit, factor)
 
-    def _mean(self, X: Array) -> Array:
-        return self._ridge.mean(X)
+    def _warn_of_silence(self, std: Array) -> None:
+        """Without an intercept mean and variance are 0 far from the data: say so."""
+        if self._fitted.settings.fit_intercept or not std.size:
+            return
+        usual = np.sqrt(np.max(self.noise_variance_))
+        silent = int((std.reshape(len(std), -1).max(axis=1) < _SILENT * usual).sum())
+        if silent:
+            warn(
+                f"{silent} of {len(std)} points are so far from the training data that the model "
+                "says nothing about them: their mean and standard deviation are 0. Use "
+                "fit_intercept=True, a larger bandwidth, or look at variance(X, kind='gp')."
+            )
 
-    def _check_kind(self, kind: str) -> None:
+    def _check_kind(self, kind: Any) -> None:
         if kind not in self._kinds:
             raise ValueError(
-                f"Unknown kind of variance {kind!r} for {type(self).__name__}: give one of {', '.join(map(repr, self._kinds))}."
+                f"Unknown kind of variance {kind!r} for {type(self).__name__}: give one of "
+                f"{', '.join(map(repr, self._kinds))}."
             )
 
-    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
-        """X (n, d) and Y (n, q) in float64, with scikit-learn's checks."""
+    @property
+    def _single_target(self) -> bool:
+        return self._one_target
+
+    def _validated(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool
+    ) -> tuple[Array, Array, Array]:
+        """X (n, d), Y (n, q) and w (n,) in float64, with scikit-learn's checks.
+
+        Called on a copy of the estimator, since it sets what scikit-learn remembers of the data.
+        """
+        for name, given in (("X", X), ("y", y)):
+            if np.ma.is_masked(given):
+                raise ValueError(f"{name} has masked values: fill or drop them first.")
         try:
             X, y = validate_data(
-                self, X, y, reset=reset, dtype=float, multi_output=True, y_numeric=True, ensure_min_samples=1 + reset
+                self,
+                X,
+                y,
+                reset=reset,
+                dtype=float,
+                multi_output=True,
+                y_numeric=True,
+                ensure_min_samples=1 + reset,
             )
         except ValueError as error:
             raise _explained(error) from None
-        if reset:
-            self._single_target = y.ndim == 1
         Y = y.reshape(len(y), -1).astype(float)
+        if reset:
+            self._one_target = y.ndim == 1
+        elif Y.shape[1] != len(self._fitted.noise):
+            raise ValueError(
+                f"y has {Y.shape[1]} targets, but the estimator was fitted with "
+                f"{len(self._fitted.noise)}."
+            )
         self._check_noise_variance(Y.shape[1])
-        if (self._single_target and Y.shape[1] != 1) or (not reset and Y.shape[1] != self._shift.size):
-            raise ValueError(f"y has {Y.shape[1]} targets, but the estimator was fitted with {self._shift.size}.")
-        return X[:], Y  # an object of our own: backends know points by identity
-
-    def _validated_points(self, X: Any) -> Array:
-        check_is_fitted(self)
-        try:
-            X = validate_data(self, X, reset=False, dtype=float)
-        except ValueError as error:
-            raise _explained(error) from None
-        self._kernel.check_domain(X)
-        return X[:]
+        _check_range(Y)
+        return X, Y, _weights(sample_weight, X)
 
     def _check_parameters(self) -> None:
+        """Check every parameter that needs no data."""
+        as_kernel(self.kernel)
         if isinstance(self.alpha, str):
             if self.alpha not in CRITERIA:
-                raise ValueError(f"Unknown alpha {self.alpha!r}: give a positive number, 'gcv' or 'loo'.")
-        elif not _is_positive(self.alpha):
-            raise ValueError(f"alpha must be a positive finite number, 'gcv' or 'loo', got {self.alpha!r}.")
+                raise ValueError(
+                    f"Unknown alpha {self.alpha!r}: give a positive number, 'gcv' or 'loo'."
+                )
+        else:
+            check_positive("alpha", self.alpha, "or 'gcv' or 'loo'")
         if isinstance(self.bandwidth, str) and self.bandwidth not in BANDWIDTHS:
-            raise ValueError(f"Unknown bandwidth {self.bandwidth!r}: give a number, one for each feature, 'median' or 'gcv'.")
+            raise ValueError(
+                f"Unknown bandwidth {self.bandwidth!r}: give a number, one for each feature, "
+                "'median' or 'gcv'."
+            )
         if isinstance(self.noise_variance, str) and self.noise_variance != "auto":
-            raise ValueError(f"Unknown noise_variance {self.noise_variance!r}: give 'auto' or a number.")
+            raise ValueError(
+                f"Unknown noise_variance {self.noise_variance!r}: give 'auto' or a number."
+            )
 
     def _check_noise_variance(self, q: int) -> None:
         if isinstance(self.noise_variance, str):
             return
-        values = _numbers(self.noise_variance)
+        try:
+            values = np.asarray(self.noise_variance, dtype=float)
+        except (TypeError, ValueError):
+            values = np.array(np.nan)
         if values.shape not in ((), (q,)) or not (np.isfinite(values) & (values >= 0)).all():
             raise ValueError(
-                f"noise_variance must be 'auto', or finite and not negative, one number or one for each of the {q} targets, got "
-                f"{self.noise_variance!r}."
+                "noise_variance must be 'auto', or finite and not negative, one number or one for "
+                f"each of the {q} targets, got {self.noise_variance!r}."
             )
 
-    def _fitted_kernel(self, backend: Backend, X: Array, Y: Array) -> Kernel:
-        """The kernel with its bandwidth and centre fixed."""
-        kernel = as_kernel(self.kernel)
-        kernel.check(X)
-        kernel.check_domain(X)
-        if not isinstance(kernel, ScaledKernel):
-            if self.bandwidth is not None and not isinstance(self.bandwidth, str):
-                raise ValueError(
-                    f"The kernel {kernel!r} has no bandwidth, but bandwidth={self.bandwidth!r} was given: leave it at its default "
-                    "and set the kernel's own parameters."
-                )
-            return kernel.fitted(X)
-        if kernel.bandwidth is not None and isinstance(self.bandwidth, str) and self.bandwidth == "median":
-            bandwidth = kernel.bandwidth
-        elif isinstance(self.bandwidth, str):
-            bandwidth = self._chosen_bandwidth(backend, kernel, X, Y)
-        else:
-            bandwidth = self.bandwidth
-        return kernel.with_bandwidth(_checked_bandwidth(bandwidth, X.shape[1])).fitted(X)
+    def _given_noise(self) -> Any:
+        return None if isinstance(self.noise_variance, str) else self.noise_variance
 
-    def _chosen_bandwidth(self, backend: Backend, kernel: ScaledKernel, X: Array, Y: Array) -> float:
-        if self.bandwidth == "median":
-            return tuning.median_bandwidth(X, kernel)
-        return tuning.gcv_bandwidth(backend, kernel, X, Y, self.fit_intercept)
-
-    def _set_ridge(self, ridge: DenseRidge | Ridge, kernel: Kernel, Y: Array) -> None:
-        """Keep the fitted ridge and the attributes that follow from it."""
-        self._ridge, self._kernel = ridge, kernel
-        self.lambda_ = float(ridge.lam)
-        self.alpha_ = len(Y) * self.lambda_
-        self.bandwidth_ = getattr(kernel, "bandwidth", None)
-        if isinstance(self.noise_variance, str):
-            variance = ridge.backend.to_numpy(tuning.noise_variance(ridge.residuals(), ridge.df))
-        else:
-            variance = np.broadcast_to(np.asarray(self.noise_variance, dtype=float), (Y.shape[1],)).copy()
-        self.noise_variance_ = float(variance[0]) if self._single_target else variance
+    @abstractmethod
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit to X (n, d) and y (n,) or (n, q), with a weight for each row."""
 
 
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < np.inf
-
-
-def _numbers(value: Any) -> Array:
-    """The value as an array of numbers, NaN where it is none."""
+def check_positive(name: str, value: Any, otherwise: str = "") -> None:
+    """Raise ValueError unless the value is a positive number that floating point can hold."""
+    fine = isinstance(value, Real) and not isinstance(value, bool)
     try:
-        return np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        return np.array(np.nan)
+        fine = fine and 0 < float(value) < np.inf
+    except OverflowError:
+        fine = False
+    if not fine:
+        text = f"{name} must be a positive finite number {otherwise}".rstrip()
+        raise ValueError(f"{text}, got {_short(value)}.")
 
 
-def _checked_bandwidth(bandwidth: Any, d: int) -> float | Array:
-    values = _numbers(bandwidth)
-    if values.shape not in ((), (d,)) or not (np.isfinite(values).all() and (values > 0).all()):
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _weights(sample_weight: Any, X: Array) -> Array:
+    """Weights (n,), 1 unless given; at least one is positive."""
+    w = _check_sample_weight(sample_weight, X, dtype=float)
+    if (w < 0).any():
         raise ValueError(
-            f"bandwidth must be a positive finite number, one such number for each of the {d} features, 'median' or 'gcv', got "
-            f"{bandwidth!r}."
+            f"sample_weight has a negative entry ({w.min():g}): weights are precisions, so they "
+            "must be 0 or more."
         )
-    return values if values.ndim else float(values)
+    if not w.any():
+        raise ValueError("sample_weight is 0 in every row: at least one row must have a weight.")
+    return np.array(w)
+
+
+def _check_range(Y: Array) -> None:
+    largest = np.abs(Y).max(axis=0)
+    if ((largest > _LARGEST) | ((largest > 0) & (largest < 1 / _LARGEST))).any():
+        raise ValueError(
+            f"y has values up to {largest.max():.3g}, whose squares are beyond floating point: "
+            "rescale y."
+        )
 
 
 def _explained(error: ValueError) -> ValueError:
     """scikit-learn's error, with a remedy where it has none."""
     if "could not convert string" in str(error):
-        return ValueError(f"X and y must be numeric, but {error}: encode text columns first, for example with OneHotEncoder.")
+        return ValueError(
+            f"X and y must be numeric, but {error}: encode text columns first, for example with "
+            "OneHotEncoder."
+        )
     return error

@@ -28,6 +28,7 @@ __all__ = [
 Array = np.ndarray
 CELL = 64, 1024  # rows and columns of a sketch that are drawn together
 _CELL_ROWS, _CELL_COLUMNS = CELL
+_GOLDEN = (np.sqrt(5) - 1) / 2
 _LINE = -1  # the cell column that holds what depends on the row alone, and likewise for rows
 AnySketch = TypeVar("AnySketch", bound="Sketch")
 
@@ -128,14 +129,20 @@ class HadamardSketch(EntrySketch):
 
 @dataclass(frozen=True)
 class FourierSketch(EntrySketch):
-    """sign_j cos(2πθ_i j + ψ_i): rows of a cosine transform of endless length, with random column signs."""
+    """sign_j cos(2πθ_i j + ψ_i): rows of a cosine transform of endless length, with random signs.
+
+    The frequencies θ_i are multiples of the golden ratio modulo ½ from a random start, so that no
+    two of them come close: independent ones make the rows all but dependent as m nears n.
+    """
 
     size: int
     seed: int = 0
 
     def entries(self, rows: range, columns: range) -> Array:
-        theta, psi = np.array([_row_generator(self.seed, i).random(2) for i in rows]).reshape(-1, 2).T
-        turns = np.outer(theta, np.arange(columns.start, columns.stop)) + psi[:, None]
+        start = _row_generator(self.seed, -1).random()
+        theta = np.mod(start + _GOLDEN * np.arange(rows.start, rows.stop), 1.0) / 2
+        psi = np.array([_row_generator(self.seed, i).random() for i in rows])
+        turns = np.outer(theta, np.arange(columns.start, columns.stop)) + psi.reshape(-1, 1)
         return np.cos(2 * np.pi * np.mod(turns, 1.0)) * _column_signs(self.seed, columns)
 
 
@@ -161,6 +168,12 @@ class ArraySketch(EntrySketch):
         if self.matrix.shape[1] > n:
             raise ValueError(f"The sketch has {self.matrix.shape[1]} columns, but there are only {n} training rows.")
 
+    def merged(self, group: Array, n: int) -> ArraySketch:
+        """The sketch of merged rows: G Sᵀ is the same when the columns of a group are added."""
+        matrix = np.zeros((len(self.matrix), n))
+        np.add.at(matrix.T, group, self.matrix.T)
+        return replace(self, matrix=matrix)
+
     def entries(self, rows: range, columns: range) -> Array:
         known = self.matrix[rows.start : rows.stop, columns.start : columns.stop]
         return np.pad(known, ((0, 0), (0, len(columns) - known.shape[1])))
@@ -185,11 +198,12 @@ class RowSketch(Sketch, ABC):
         return replace(self, indices=np.concatenate([self.indices, indices]))  # type: ignore[attr-defined,type-var]
 
     @abstractmethod
-    def propose(self, count: int, residual: Any, xp: Any = np) -> tuple[Any, Array]:
-        """Candidate rows and, for each, the share of its residual it must have kept to be accepted.
+    def propose(self, count: int, residual: Any) -> tuple[Array, Array]:
+        """Candidate rows and, for each, the share of its residual it must have kept.
 
-        ``residual`` (n,), an array of the module xp, is diag(G − Ĝ), zero for the points that are chosen or numerically dependent.
-        Candidates are taken in turn; one whose residual shrank below its share because of those taken before it is passed over.
+        ``residual`` is a Tall column (n, 1): w_i (G − Ĝ)_ii, zero for the points that are chosen or
+        numerically dependent. Candidates are taken in turn; one whose residual shrank below its
+        share because of those taken before it is passed over.
         """
 
     def _rng(self) -> np.random.Generator:
@@ -200,8 +214,8 @@ class RowSketch(Sketch, ABC):
 class LandmarkSketch(RowSketch):
     """Points chosen uniformly, without replacement."""
 
-    def propose(self, count: int, residual: Any, xp: Any = np) -> tuple[Any, Array]:
-        open_rows = xp.nonzero(residual)[0]
+    def propose(self, count: int, residual: Any) -> tuple[Array, Array]:
+        open_rows = np.flatnonzero(residual.host())
         places = self._rng().choice(len(open_rows), size=min(count, len(open_rows)), replace=False)
         return open_rows[places], np.zeros(len(places))
 
@@ -214,12 +228,10 @@ class RPCholeskySketch(RowSketch):
     distribution of choosing them one by one (Epperly, Tropp and Webber, 2024).
     """
 
-    def propose(self, count: int, residual: Any, xp: Any = np) -> tuple[Any, Array]:
+    def propose(self, count: int, residual: Any) -> tuple[Array, Array]:
         rng = self._rng()
-        cumulative = xp.cumulative_sum(residual)
-        draws = xp.asarray(rng.random(count), device=residual.device) * cumulative[-1]
-        rows = xp.searchsorted(cumulative, draws, side="right")
-        return xp.minimum(rows, xp.nonzero(residual)[0][-1]), rng.random(count)
+        rows = residual.draw(rng.random(count))
+        return rows, rng.random(count)
 
 
 SKETCHES: dict[str, type[Sketch]] = {

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from sketchridge.backends.base import Backend
+from sketchridge.backends import Backend
+from sketchridge.factor import factorize, sample_of
 from sketchridge.kernels import Kernel, ScaledKernel
+from sketchridge.notices import warn
+from sketchridge.query import AtPoints
+from sketchridge.ridge import Basis, Intercept, Ridge, basis_of, degrees_of_freedom
 from sketchridge.sketches import RPCholeskySketch
-from sketchridge.state import Ridge, State, build, degrees_of_freedom, row_blocks
 
 __all__ = [
     "LambdaPath",
@@ -24,23 +26,28 @@ __all__ = [
     "lambda_grid",
     "lambda_path",
     "loo_errors",
-    "magnified_rounding",
     "median_bandwidth",
-    "noise_variance",
     "probe_rows",
-    "single_precision_error",
     "sketch_floor",
+    "target_scales",
 ]
 
 Array = np.ndarray
-_SIZES = [64, 128, 256, 384, 512, 768, 1024, 1536, 2048]
+_SIZES = (64, 128, 256, 384, 512, 768, 1024, 1536, 2048)
 _PROBE = 256
 _ROWS = 1000
+_ROUGH = 0.01  # error of the gap that is of no interest
+_EPS = np.finfo(float).eps
 
 
 @dataclass(frozen=True, eq=False)
 class LambdaPath:
-    """λ with the degrees of freedom, the GCV score and the mean squared leave-one-out error it gives: each (l,)."""
+    """λ with the degrees of freedom, the GCV score and the mean squared leave-one-out error it
+    gives: each (l,).
+
+    For several targets the scores are means over targets, each divided by its variance and
+    multiplied by their mean variance, so that no target decides because of its units.
+    """
 
     lam: Array
     df: Array
@@ -53,124 +60,198 @@ def lambda_grid(largest: float) -> Array:
     return np.geomspace(1e-10, 10, 100) * largest
 
 
-def lambda_path(state: State, fit_intercept: bool) -> LambdaPath:
+def lambda_path(basis: Basis, fit_intercept: bool, scales: Array) -> LambdaPath:
     """All scores on the grid. O(nm²)."""
-    lams = lambda_grid(state.largest)
+    lams = lambda_grid(basis.largest)
     return LambdaPath(
         lams,
-        degrees_of_freedom(state, lams, fit_intercept),
-        gcv_scores(state, lams, fit_intercept),
-        loo_errors(state, lams, fit_intercept),
+        degrees_of_freedom(basis, lams, fit_intercept),
+        gcv_scores(basis, lams, fit_intercept, scales),
+        loo_errors(basis, lams, fit_intercept, scales),
     )
 
 
-def gcv_scores(state: State, lams: Array, fit_intercept: bool) -> Array:
-    """n·RSS/(n − df)², summed over targets, from E and P alone: O(m) a λ."""
-    n, q = state.Y.shape
-    E, P, rest = (state.backend.to_numpy(a) for a in (state.E, state.P, state.rest))
-    shrink = (lams[:, None] / (E + lams[:, None]))[:, :, None]  # (l, r, 1)
-    rss = (shrink**2 * P[:, :q] ** 2).sum(axis=1) + np.diagonal(rest)[:q]  # (l, q): ‖(I − Ĥ)y‖²
+def target_scales(Y: Array, w: Array) -> Array:
+    """What each target's squared error is multiplied by: mean variance over its variance: (q,)."""
+    mean = w @ Y / w.sum()
+    variance = w @ (Y - mean) ** 2 / w.sum()
+    varying = variance > 0
+    if not varying.any():
+        return np.ones(len(variance))
+    ratio = np.divide(variance[varying].mean(), variance, out=np.zeros_like(variance), where=varying)
+    return ratio * (len(variance) / varying.sum())
+
+
+def gcv_scores(basis: Basis, lams: Array, fit_intercept: bool, scales: Array) -> Array:
+    """n² Σ μ_i r_i²/(n − df)², from E and P alone: O(m) a λ."""
+    n, q = basis.Y.shape
+    E, P, rest = basis.E, basis.P, basis.rest
+    kept = (lams[:, None] / (E + lams[:, None]))[:, :, None]  # (l, r, 1)
+    rss = (kept**2 * P[:, :q] ** 2).sum(axis=1) + np.diagonal(rest)[:q]  # (l, q)
     if fit_intercept:
         o = P[:, -1:]
-        one_y1 = (shrink * o * P[:, :q]).sum(axis=1) + rest[-1, :q]  # 1ᵀ(I − Ĥ)y
-        one_y2 = (shrink**2 * o * P[:, :q]).sum(axis=1) + rest[-1, :q]  # 1ᵀ(I − Ĥ)²y
-        one_one1, one_one2 = ((shrink**p * o**2).sum(axis=1) + rest[-1, -1] for p in (1, 2))
-        offset = one_y1 / one_one1
+        one_y1 = (kept * o * P[:, :q]).sum(axis=1) + rest[-1, :q]  # 1ᵀM(I − Ĥ)y
+        one_y2 = (kept**2 * o * P[:, :q]).sum(axis=1) + rest[-1, :q]  # 1ᵀM(I − Ĥ)²y
+        one_one1 = (kept * o**2).sum(axis=1) + rest[-1, -1]
+        one_one2 = (kept**2 * o**2).sum(axis=1) + rest[-1, -1]
+        offset = one_y1 / np.maximum(one_one1, np.finfo(float).tiny)
         rss = np.maximum(rss - 2 * offset * one_y2 + offset**2 * one_one2, 0)
-    return n * rss.sum(axis=1) / (n - degrees_of_freedom(state, lams, fit_intercept)) ** 2
+    df = degrees_of_freedom(basis, lams, fit_intercept)
+    left = np.maximum(1 - df / n, _EPS)
+    return (rss * scales).mean(axis=1) / left**2
 
 
-def loo_errors(state: State, lams: Array, fit_intercept: bool) -> Array:
-    """Mean squared leave-one-out error, exact for a fixed alpha = nλ and sketch. O(nm) a λ."""
-    n, q = state.Y.shape
-    backend, xp, root = state.backend, state.xp, state.xp.sqrt(state.E)[:, None]
-    ridges = [Ridge(state, lam, fit_intercept, backend) for lam in lams]
-    D = xp.stack([ridge.D for ridge in ridges], axis=1)  # (r, l)
-    offsets = xp.stack([ridge.offset for ridge in ridges], axis=1)  # (q, l)
-    gaps = backend.asarray([ridge.constant_gap for ridge in ridges]) if fit_intercept else None
-    total = np.zeros(len(lams))
-    for rows in row_blocks(n, len(state.E) + 2 * len(lams)):
-        H = state.H[rows]
-        h = backend.leverages(H, D)  # (rows, l)
-        if fit_intercept:
-            h += (1 - backend.product(H, D * root * state.P[:, -1:])) ** 2 / gaps
-        left = xp.clip(1 - h, min=np.finfo(float).eps)
-        for j in range(q):
-            centred = state.P[:, j : j + 1] - state.P[:, -1:] * offsets[j]
-            residual = state.Y[rows, j : j + 1] - offsets[j] - backend.product(H, D * root * centred)
-            total += backend.to_numpy(((residual / left) ** 2).sum(axis=0))
-    return total / (n * q)
+def loo_errors(basis: Basis, lams: Array, fit_intercept: bool, scales: Array) -> Array:
+    """Mean squared leave-one-out error, exact for a fixed alpha and sketch. O(nm) a λ."""
+    q = basis.Y.shape[1]
+    root = np.sqrt(basis.E)[:, None]
+    D = 1 / (basis.E[:, None] + lams)  # (r, l)
+    total = basis.sample.total
+    offsets = np.zeros((q, len(lams)))
+    gaps = np.full(len(lams), np.inf)
+    if fit_intercept:
+        intercepts = [Intercept(basis, float(lam)) for lam in lams]
+        offsets = np.stack([i.offset for i in intercepts], axis=1)
+        gaps = np.array([i.gap for i in intercepts])
+    ones = D * root * basis.P[:, -1:]  # e = 1 − T ones
+    errors = np.zeros(len(lams))
+    for j in range(q):
+        centred = basis.P[:, j : j + 1] - basis.P[:, -1:] * offsets[j]
+        fit = D * root * centred  # (r, l)
+        errors += scales[j] * basis.T.sum(
+            _loo_block,
+            basis.Y.columns(j, j + 1),
+            basis.sample.weights,
+            small=(D, fit, offsets[j], ones, gaps, np.array(total)),
+        )
+    return errors / (total * q)
 
 
-def choose_lambda(state: State, criterion: str, fit_intercept: bool, *, floor: float = 0.0) -> float:
+def _loo_block(
+    t: Array, y: Array, w: Array, D: Array, fit: Array, offset: Array, ones: Array, gaps: Array,
+    total: Array,
+) -> Array:  # fmt: skip
+    """Σ_i w_i (r_i/(1 − h_i))² over a block of rows, for each λ: (l,)."""
+    e = 1 - t @ ones
+    h = w * ((t * t) @ D + e * e / gaps) / total
+    left = (1 - h).clip(_EPS, None)
+    return (w * ((y - offset - t @ fit) / left) ** 2).sum(axis=0)
+
+
+def choose_lambda(
+    basis: Basis, criterion: str, fit_intercept: bool, scales: Array, *, floor: float = 0.0
+) -> float:
     """The minimiser of GCV or leave-one-out over the grid, not below ``floor``."""
-    lams = lambda_grid(state.largest)
+    lams = lambda_grid(basis.largest)
     score = {"gcv": gcv_scores, "loo": loo_errors}[criterion]
-    return max(float(lams[np.argmin(score(state, lams, fit_intercept))]), floor)
+    return max(float(lams[np.argmin(score(basis, lams, fit_intercept, scales))]), floor)
 
 
-def sketch_floor(state: State) -> float:
+def sketch_floor(basis: Basis) -> float:
     """E[rank/2]: below it the sketch, not λ, regularises. 0 for a complete sketch, which cannot."""
-    return 0.0 if state.factor.complete or not len(state.E) else float(state.E[len(state.E) // 2])
-
-
-def noise_variance(residuals: Array, df: float) -> Array:
-    """σ̂² = RSS/(n − df) for each target, from the residuals (n, q) themselves: (q,)."""
-    return (residuals**2).sum(axis=0) / max(len(residuals) - df, np.finfo(float).eps)
+    if basis.factor.complete or not len(basis.E):
+        return 0.0
+    return float(basis.E[len(basis.E) // 2])
 
 
 def gap(ridge: Ridge, probe: Array) -> float:
-    """The 95% quantile of V2/V3 over the training rows ``probe``: how far V2 may be from V1 at a typical point."""
-    X = ridge.state.X[probe]
-    v2, v3 = ridge.v2(X), ridge.v3(X)
+    """The 95% quantile of V2/V3 over the training rows ``probe``: how far V2 may be from V1."""
+    query = AtPoints(ridge.sample.points.take(probe))
+    return _quantile(ridge.v2(query), ridge.v3(query))
+
+
+def _quantile(v2: Array, v3: Array) -> float:
     ratio = np.divide(v2, v3, out=np.where(v2 > 0, np.inf, 1.0), where=v3 > 0)
     return float(np.quantile(ratio, 0.95, method="higher"))
 
 
 def probe_rows(n: int, rng: np.random.Generator) -> Array:
+    """Up to 256 rows at which the gap is measured."""
     return rng.choice(n, size=min(n, _PROBE), replace=False)
 
 
-def grow_sketch(
-    state: State, penalized: Callable[[State], Ridge], *, tol: float, probe: Array, largest: int | None = None
-) -> tuple[Ridge, float]:
-    """Grow m = 64, 128, … until the gap is at most 1 + tol, the numerical rank is reached or m = min(n, 2048), or
-    another largest size.
+class _Probe:
+    """V2 and V3 at some training rows while the sketch grows.
 
-    ``penalized`` chooses λ for a state. Where λ is below E[m/2] the gap is far from 1 and not worth measuring.
+    The sums k_xᵀM[F 1] of columns that are there do not change when others are added, so each is
+    computed once. Where rounding spoils such a V2, it is computed as a residual.
+    """
+
+    def __init__(self, basis: Basis, rows: Array) -> None:
+        self.query = AtPoints(basis.sample.points.take(rows))
+        self.rows = rows
+        self.squares: Array | None = None
+        self.products = np.empty((len(rows), 0))
+        self.ones = np.empty((len(rows), 0))
+
+    def gap(self, ridge: Ridge) -> float:
+        factor = ridge.basis.factor
+        if factor.F.right is not None:  # all columns change as a dense sketch grows
+            return gap(ridge, self.rows)
+        self._add(ridge)
+        a = factor.F.take(self.rows) @ ridge.basis.V
+        v3 = ridge.v3_from_features(a)
+        moments = np.column_stack([self.products, self.ones])
+        assert self.squares is not None
+        v2, bound = ridge.v2_from_moments(self.squares, moments, "float64")
+        poor = np.flatnonzero(~(bound <= _ROUGH * v2))
+        if len(poor):
+            v2[poor] = ridge.residual_v2(self.query.some(poor))
+        return _quantile(v2, v3)
+
+    def _add(self, ridge: Ridge) -> None:
+        known = self.products.shape[1]
+        sample = ridge.sample
+        new = ridge.basis.factor.F.columns(known)
+        if self.squares is None:
+            squares, products = self.query.moments(
+                sample, new.beside(ridge.basis.ones), "float64"
+            )
+            sums = products.host()
+            self.squares = squares
+            self.ones = sums[:, -1:]
+            self.products = sums[:, :-1]
+        elif new.shape[1]:
+            more = self.query.products(sample, new, "float64").host()
+            self.products = np.column_stack([self.products, more])
+
+
+def grow_sketch(
+    basis: Basis,
+    penalized: Callable[[Basis], Ridge],
+    *,
+    tol: float,
+    probe: Array,
+    largest: int | None,
+    say: Callable[[str], None],
+) -> tuple[Ridge, float]:
+    """Grow m = 64, 128, … until the gap is at most 1 + tol, the numerical rank is reached or
+    m = min(n, 2048), or another largest size.
+
+    ``penalized`` chooses λ. Where λ is below E[m/2] the gap is far from 1 and not worth measuring.
     Returns the last ridge and its gap.
     """
-    limit = max(min(len(state.X), largest or _SIZES[-1]), state.sketch.size)
+    limit = max(min(len(basis.sample), largest or _SIZES[-1]), basis.factor.sketch.size)
+    at_probe = _Probe(basis, probe)
     while True:
-        if state.sketch.size or state.factor.complete:
-            ridge = penalized(state)
-            full = state.factor.complete or state.sketch.size >= limit
-            reached = gap(ridge, probe) if full or ridge.lam >= sketch_floor(state) else np.inf
+        size = basis.factor.sketch.size
+        if size or basis.factor.complete:
+            ridge = penalized(basis)
+            full = basis.factor.complete or size >= limit
+            worth = full or ridge.lam >= sketch_floor(basis)
+            reached = at_probe.gap(ridge) if worth else np.inf
+            say(f"Growing the sketch: {size} rows, gap V2/V3 {reached:.3g}")
             if full or reached <= 1 + tol:
                 break
-        state = state.grown(min(limit, next(m for m in _SIZES if m > state.sketch.size)))
-    if reached > 1 + tol and not state.factor.complete:
-        warnings.warn(
-            f"The sketch reached its largest automatic size, {state.sketch.size}, with a gap V2/V3 of {reached:.3g} instead of "
-            f"{1 + tol:.3g}: V2 may be too large by about that factor. Give a larger sketch_size or another "
-            "sketch, a larger alpha or bandwidth, or ask for a refined variance.",
-            stacklevel=5,
+        basis = basis.grown(min(limit, next(m for m in _SIZES if m > size)))
+    if reached > 1 + tol and not basis.factor.complete:
+        warn(
+            f"The sketch reached its largest automatic size, {size}, with a gap V2/V3 of "
+            f"{reached:.4g}, above the {1 + tol:.4g} asked for: V2 may be too large by about that "
+            "factor. Give a larger sketch_size or another sketch, a larger alpha or bandwidth, or "
+            "ask for a refined variance.",
         )
     return ridge, reached
-
-
-def single_precision_error(state: State, lam: float) -> float:
-    """How far float32 products may put V2 off, relative, by ``magnified_rounding``."""
-    eps = float(np.finfo(np.float32).eps)
-    return magnified_rounding(eps, state.spread, state.kernel.diag(state.X).max(), state.largest / lam)
-
-
-def magnified_rounding(eps: float, spread: float, diag: float, ratio: float) -> float:
-    """ε·max(4, largest ‖u‖²)·E₁/λ, as measured in docs/precision.md, with E₁/λ as ``ratio``.
-
-    Infinite where squares of kernel values, the largest of which is ``diag``, could leave the range of float32.
-    """
-    return eps * max(4.0, spread) * ratio if 1e-6 < diag < 1e6 else np.inf
 
 
 def median_bandwidth(X: Array, kernel: Kernel) -> float:
@@ -179,29 +260,41 @@ def median_bandwidth(X: Array, kernel: Kernel) -> float:
     positive = distances[distances > 0]
     if not len(positive):
         raise ValueError(
-            "bandwidth='median' needs rows that differ, but all rows of X looked at are identical: give a number as bandwidth."
+            "bandwidth='median' needs rows that differ, but all rows of X looked at are identical: "
+            "give a number as bandwidth."
         )
     median = float(np.median(positive))
     if not np.isfinite(median):
-        raise ValueError("The distances between rows of X overflow: rescale X, for example with StandardScaler.")
+        raise ValueError(
+            "The distances between rows of X overflow: rescale X, for example with StandardScaler."
+        )
     return median
 
 
-def gcv_bandwidth(backend: Backend, kernel: ScaledKernel, X: Array, Y: Array, fit_intercept: bool) -> float:
-    """The multiple of the median, from 1/8 to 8, with the smallest GCV score over λ, on up to 2,000 rows with m = 256."""
+def gcv_bandwidth(
+    backend: Backend, kernel: ScaledKernel, X: Array, Y: Array, w: Array, fit_intercept: bool
+) -> float:
+    """The multiple of the median, from 1/8 to 8, with the smallest GCV score over λ, on up to
+    2,000 rows with m = 256."""
     rows = _spread(len(X), 2 * _ROWS)
-    X, Y = X[rows], Y[rows]
-    best, best_score = 0.0, np.inf
-    for bandwidth in median_bandwidth(X, kernel) * 2.0 ** np.arange(-3, 3.5, 0.5):
+    X, Y, w = X[rows], Y[rows], w[rows]
+    scales = target_scales(Y, w)
+    best = median_bandwidth(X, kernel)
+    best_score = np.inf
+    for bandwidth in best * 2.0 ** np.arange(-3, 3.5, 0.5):
         scaled = kernel.with_bandwidth(bandwidth).fitted(X)
-        state = build(backend, scaled, X, Y, RPCholeskySketch()).grown(min(256, len(X)))
-        lams = lambda_grid(state.largest)
-        scores = gcv_scores(state, lams, fit_intercept)[lams >= sketch_floor(state)]
+        sample = sample_of(backend.place(scaled, scaled.coordinates(X)), w)
+        factor = factorize(sample, RPCholeskySketch(), "float64").grown(min(256, len(X)))
+        basis = basis_of(factor, backend.tall(Y))
+        lams = lambda_grid(basis.largest)
+        scores = gcv_scores(basis, lams, fit_intercept, scales)[lams >= sketch_floor(basis)]
         if scores.min() < best_score:
-            best, best_score = float(bandwidth), scores.min()
+            best, best_score = float(bandwidth), float(scores.min())
     return best
 
 
 def _spread(n: int, count: int) -> Array:
     """Up to ``count`` distinct rows, always the same for the same n."""
-    return np.arange(n) if n <= count else np.sort(np.random.default_rng(0).choice(n, size=count, replace=False))
+    if n <= count:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, size=count, replace=False))

@@ -84,9 +84,9 @@ class Backend(ABC):
         """A matrix (n, q) of the host, copied to where the backend computes."""
         return Tall(self, (self.array(A),))
 
-    def generate(self, n: int, sketch: Any, rows: range) -> Tall:
-        """Columns S[rows, :n]ᵀ of an entry sketch: (n, len(rows))."""
-        return self.tall(sketch.entries(rows, range(n)).T)
+    def generate(self, sketch: Any, rows: range, columns: range) -> Tall:
+        """S[rows, columns]ᵀ of a sketch with entries everywhere: (len(columns), len(rows))."""
+        return self.tall(sketch.entries(rows, columns).T)
 
     def alone(self) -> AbstractContextManager[object]:
         """A context for a series of calls, in which no other threads compete with them."""
@@ -121,6 +121,14 @@ class Backend(ABC):
     @abstractmethod
     def drawn(self, cumulative_of: Any, u: Array) -> Array:
         """Row numbers drawn in proportion to a column (n,), one for each uniform u."""
+
+    def square(self, block: Any) -> Any:
+        """blockᵀ block, of some rows of a tall matrix."""
+        return block.T @ block
+
+    def worth_holding(self, n: int, q: int) -> bool:
+        """Whether a product (n, q) is better formed than left: there is memory enough for it."""
+        return True
 
     # m×m algebra, where the backend computes
 

@@ -258,9 +258,11 @@ def _add(squares: Array, k: Array, w: Array) -> None:
 
 def _narrowest(T: Tall) -> tuple[Tall, Array | None]:
     """(T', R) with T = T' R, by which products are cheapest; R is None where T is formed."""
-    if T.right is None or T.right.shape[1] < T.right.shape[0]:
+    if T.right is None:
+        return T, None
+    if T.right.shape[1] < T.right.shape[0]:
         return T.held(), None
-    return Tall(T.backend, T.panels).held(), T.right
+    return Tall(T.backend, T.panels), T.right
 
 
 def _operand(
@@ -268,12 +270,19 @@ def _operand(
 ) -> tuple[Array, int]:
     """diag(w) T in a precision, times a power of two: products with small kernel values are then
     normal numbers, many times faster."""
-    V = T.whole() if weights is None else T.whole() * weights.whole()
-    largest = np.abs(V).max(initial=0.0) if dtype == np.float32 else 0.0
-    if kernel.geometry != "distance" or not 0 < largest < np.inf:
-        return np.asarray(V, dtype=dtype, order=order), 0
-    lift = 80 - int(np.frexp(largest)[1])
-    return np.asarray(np.ldexp(V, lift), dtype=dtype, order=order), lift
+    out = np.empty(T.shape, dtype=dtype, order=order)
+    largest = 0.0
+    if dtype == np.float32 and kernel.geometry == "distance":
+        most = 1.0 if weights is None else float(weights.whole().max(initial=0.0))
+        largest = most * max(np.abs(panel).max(initial=0.0) for panel in T.panels)
+    lift = 80 - int(np.frexp(largest)[1]) if 0 < largest < np.inf else 0
+    factor = np.ldexp(1.0 if weights is None else weights.whole(), lift)
+    first = 0
+    for panel in T.panels:
+        stop = first + panel.shape[1]
+        np.multiply(panel, factor, out=out[:, first:stop], casting="same_kind")
+        first = stop
+    return out, lift
 
 
 def _filler(P: Points, Q: Points, dtype: Any) -> Filler:

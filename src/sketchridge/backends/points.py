@@ -51,7 +51,7 @@ class Points:
         """‖u‖², by which rounding grows in squared distances; 0 for other kernels: (n,)."""
         if self.kernel.geometry != "distance":
             return np.zeros(len(self))
-        return np.einsum("ij,ij->i", self.host(), self.host())
+        return self.backend.host((self.U * self.U).sum(axis=1))
 
     def __getstate__(self) -> Any:
         raise TypeError("Points are where a backend computes: save their coordinates instead.")

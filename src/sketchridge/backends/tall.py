@@ -132,14 +132,12 @@ class Tall:
         """Tᵀ diag(w) T', with T' = T where not given: (q, q')."""
         if self.right is not None and self.right.shape[0] <= self.right.shape[1]:
             narrow = Tall(self.backend, self.panels)
-            right = self.backend.host(self.right)
-            if other is None:
-                return right.T @ narrow.gram(None, weights) @ right
-            return right.T @ narrow.gram(other, weights)
+            middle = self.right.T @ self.backend.array(narrow.gram(other, weights))
+            return self.backend.host(middle @ self.right if other is None else middle)
         if other is None:
             if weights is None:
-                return self.sum(lambda block: block.T @ block)
-            return self.sum(_weighted_square, weights)
+                return self.sum(self.backend.square)
+            return self.sum(lambda block, w: self.backend.square(block * w**0.5), weights)
         if weights is None:
             return self.sum(lambda block, its: block.T @ its, other)
         return self.sum(lambda block, its, w: block.T @ (w * its), other, weights)
@@ -148,11 +146,13 @@ class Tall:
         """diag(factors) T, for a column (n, 1)."""
         return self.map(lambda block, f: block * f, factors)
 
+    def zeroed(self, rows: Array) -> Tall:
+        """The same with some rows set to 0."""
+        out = self.backend.empty(*self.shape)
+        out[:] = self.whole()
+        out[rows] = 0
+        return Tall(self.backend, (out,))
+
     def draw(self, u: Array) -> Array:
         """Row numbers drawn in proportion to the one column, for uniform numbers u in [0, 1)."""
         return self.backend.drawn(self.whole()[:, 0], u)
-
-
-def _weighted_square(block: Any, w: Any) -> Any:
-    root = block * w**0.5
-    return root.T @ root

@@ -1,250 +1,241 @@
-"""Kernel products with PyTorch, on the CPU or on a GPU: the loop of the NumPy backend over tiles that fill the device."""
+"""Kernel products with PyTorch, on the CPU or on a GPU: tiles of k(P, Q) that fill the device."""
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Iterator
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
-import array_api_compat.torch
 import numpy as np
 import torch
 
-from sketchridge.backends.base import Array, Backend, Product
-from sketchridge.backends.philox import signs
-from sketchridge.kernels import Kernel
+from sketchridge.backends.points import Points
+from sketchridge.backends.tall import Tall
+from sketchridge.backends.torch_arrays import TorchArrays, kept, powers, slices
 
-__all__ = ["TorchTiles", "lifted"]
+__all__ = ["TorchTiles"]
 
-_TILE_BYTES = {"cpu": 2**21, "cuda": 2**29}  # of a tile of k(X, Z)
-_PIECE_BYTES = 2**31  # of a piece of an array as long as the data, while it is converted or multiplied
-_placed: dict[tuple[int, int, str], tuple[Any, Any, Array]] = {}  # coordinates on a device, by kernel and points
+Array = np.ndarray
+_TILE_BYTES = {True: 2**21, False: 2**29}  # of a tile of k(P, Q), on the CPU and on a GPU
 
 
-class TorchTiles(Backend):
+class TorchTiles(TorchArrays):
     """Products by matrix multiplications and elementwise functions of PyTorch.
 
     Parameters
     ----------
-    dtype : precision of tiles and products.
-    device : "cuda", "cpu" or any other name PyTorch knows; the GPU, if PyTorch sees one, unless given.
+    device : "cuda", "cpu" or any other name PyTorch knows; the GPU, if PyTorch sees one, unless
+        given. That there is such a device is checked when something is sent there.
+
+    Examples
+    --------
+    >>> TorchTiles(device="cpu").device
+    device(type='cpu')
     """
 
     name = "torch"
-    xp = array_api_compat.torch
-    entries = 2**28
-    precisions: tuple[str, ...] = ("float32", "float64")
+    precisions: ClassVar[tuple[str, ...]] = ("float32", "float64")
+    far: ClassVar[dict[str, float]] = {"float64": 0.0, "float32": 1e-24}
 
-    def __init__(self, dtype: str = "float64", *, device: str | None = None) -> None:
-        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        if device.startswith("cuda") and not torch.cuda.is_available():
-            raise RuntimeError(
-                f"A GPU was asked for (device {device!r}), but PyTorch {torch.__version__} sees none: use backend='numpy', "
-                "or install a build of PyTorch for your GPU and its driver."
-            )
-        if dtype not in self.precisions:
-            raise ValueError(
-                f"Unknown dtype {dtype!r} for {type(self).__name__}: give one of {', '.join(map(repr, self.precisions))}."
-            )
-        dtype = "float64" if dtype == "float64" else "float32"
-        self.precision, self.dtype = dtype, np.dtype(dtype)
-        self.eps, self.far = float(np.finfo(dtype).eps), 1e-24 if self.dtype == np.float32 else 0.0
-        self.device = torch.device(device)
-        self._type = getattr(torch, dtype)
-
-    def __reduce__(self) -> Any:
-        return partial(type(self), self.precision, device=str(self.device)), ()
-
-    def asarray(self, A: Any) -> Array:
-        if not isinstance(A, torch.Tensor):
-            A = torch.from_numpy(np.array(A, dtype=float))
-        return A.to(self.device, torch.float64)
-
-    def to_numpy(self, A: Array) -> np.ndarray:
-        return A.cpu().numpy()
-
-    def zeros(self, *shape: int) -> Array:
-        return self._empty(*shape).zero_()
-
-    def _empty(self, *shape: int) -> Array:
-        self._check_memory(8 * int(np.prod(shape)), f"An array of {' × '.join(map(str, shape))} numbers")
-        return torch.empty(shape, dtype=torch.float64, device=self.device)
-
-    def spread(self, kernel: Kernel, X: np.ndarray) -> float:
-        return float(_squares(self._coordinates(kernel, X)).max())
-
-    def signs(self, seed: int, rows: range, columns: range, cell: tuple[int, int]) -> Array:
-        self._check_memory(16 * len(rows) * len(columns), f"A sketch of {len(rows)} × {len(columns)} signs")
-        return signs(seed, rows, columns, cell, self.device)
-
-    def solve_triangular(self, L: Array, B: Array) -> Array:
-        return torch.linalg.solve_triangular(L, B, upper=False)
-
-    def factor_definite(self, A: Array) -> Array:
-        return torch.linalg.cholesky(A)
-
-    def solve_definite(self, factor: Array, B: Array) -> Array:
-        return torch.cholesky_solve(B, factor)
-
-    def matmul(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, V: Array) -> Array:
-        if isinstance(V, Product):
-            return self.matmul(kernel, X, Z, V.F) @ V.V
-        V = self._native(V)
-        out = self.zeros(len(X), V.shape[1])
-        for cols in self._pieces(V) if V.shape[1] else ():
-            self._add_products(out, kernel, X, Z, cols, V[cols])
-        return out
-
-    def _add_products(self, out: Array, kernel: Kernel, X: np.ndarray, Z: np.ndarray, cols: slice, V: Array) -> None:
-        V = V.to(self._type)
-        for rows, part, tile in self._tiles(kernel, X, Z, cols, self._type):
-            out[rows] += tile @ V[part]
-
-    def residual_sqnorm(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, H: Array, C: Array) -> Array:
-        H, C, out, beside = self._native(H), self._native(C), self.zeros(len(X)), None
-        if isinstance(H, Product):  # C (F V)ᵀ = (C Vᵀ) Fᵀ
-            q = H.V.shape[1]
-            H, C, beside = H.F, torch.cat([C[:, :q] @ H.V.T, C[:, q:]], dim=1), H.beside
-        for cols in self._pieces(H):
-            piece = H[cols] if beside is None else torch.cat([H[cols], beside[cols, None]], dim=1)
-            self._add_squares(out, kernel, X, Z, cols, piece, C)
-        return out
-
-    def _add_squares(self, out: Array, kernel: Kernel, X: np.ndarray, Z: np.ndarray, cols: slice, H: Array, C: Array) -> None:
-        H, C = H.to(self._type), C.to(self._type)
-        for rows, part, tile in self._tiles(kernel, X, Z, cols, self._type):
-            if H.shape[1]:
-                tile.addmm_(C[rows], H[part].T, alpha=-1)
-            out[rows] += torch.einsum("ij,ij->i", tile, tile)
-
-    def block(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> Array:
-        out = self.zeros(len(X), len(Z))
-        for rows, cols, tile in self._tiles(kernel, X, Z, slice(0, len(Z)), torch.float64):
+    def block(self, P: Points, Q: Points) -> Tall:
+        out = self.empty(len(P), len(Q))
+        for rows, cols, tile in self._tiles(P, Q, slice(0, len(Q)), torch.float64):
             out[rows, cols] = tile
-        return out
+        return Tall(self, (out,))
 
-    def schur(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, F: Array, F_Z: Array, L: Array) -> Array:
-        F, F_Z, L = self._native(F), self._native(F_Z), self._native(L)
-        out = self.block(kernel, X, Z)
-        if not len(L):
-            return out
-        inverse = self.solve_triangular(L, torch.eye(len(L), dtype=L.dtype, device=self.device)).T
-        for rows in self._pieces(out):
-            if F.shape[1]:
-                out[rows].addmm_(F[rows], F_Z.T, alpha=-1)
-            solved = out[rows] @ inverse
-            out[rows].addmm_(solved, L.T, alpha=-1)  # what an inverse leaves, solved for once more
-            out[rows] = solved.addmm_(out[rows], inverse)
-        return out
+    def schur(self, P: Points, Q: Points, F: Tall, F_Q: Array, L: Array) -> Tall:
+        out = self.block(P, Q).whole()
+        if not out.numel():
+            return Tall(self, (out,))
+        its_F = self.array(F_Q)
+        corner = self.array(L)
+        eye = torch.eye(len(L), dtype=torch.float64, device=self.device)
+        inverse = torch.linalg.solve_triangular(corner, eye, upper=False).T
+        for rows in self._chunks(len(out), len(Q)):
+            part = out[rows]
+            _subtract_product(part, F, rows, its_F)
+            solved = part @ inverse
+            part.addmm_(solved, corner.T, alpha=-1)  # what an inverse leaves, solved for once more
+            out[rows] = solved.addmm_(part, inverse)
+        return Tall(self, (out,))
 
-    def gram(self, F: Array, G: Array | None = None) -> Array:
-        """Without G a symmetric matrix: blocks of columns from the diagonal on, at little more than half the price."""
-        if isinstance(F, Product):
-            return F.V.T @ (self.gram(F.F) @ F.V if G is None else self.gram(F.F, G))
-        F, G = self._native(F), None if G is None else self._native(G)
-        out = self.zeros(F.shape[1], F.shape[1] if G is None else G.shape[1])
-        step = -(-F.shape[1] // 8) or 1
-        for rows in self._pieces(F):
-            left = F[rows].T
-            if G is not None:
-                out += left @ G[rows]
-                continue
-            for i in range(0, len(left), step):
-                out[i : i + step, i:] += left[i : i + step] @ left[i:].T
-        if G is None:
-            for i in range(0, len(out), step):
-                out[i + step :, i : i + step] = out[i : i + step, i + step :].T
-        return out
+    def matmul(
+        self, P: Points, Q: Points, T: Tall, *, weights: Tall | None = None, precision: str
+    ) -> Tall:
+        self._check_precision(precision)
+        narrow, right = _factors(T)
+        out = self._zeros(len(P), narrow.shape[1])
+        if narrow.shape[1]:
+            for cols in self._chunks(len(Q), narrow.shape[1]):
+                V = _weighted(narrow, weights, cols)
+                self._add_products(out, P, Q, cols, V, precision)
+        return _product(Tall(self, (out,)), right)
 
-    def product(self, F: Array, V: Array) -> Array:
-        if isinstance(F, Product):
-            return self.product(F.F, F.V @ V)
-        F, V = self._native(F), self._native(V)
-        out = self.zeros(len(F), V.shape[1])
-        for rows in self._pieces(F):
-            torch.matmul(F[rows], V, out=out[rows])
-        return out
+    def residual_sqnorm(
+        self, P: Points, Q: Points, T: Tall, C: Tall, *, weights: Tall, precision: str
+    ) -> Array:
+        self._check_precision(precision)
+        narrow, right = _factors(T)
+        its_C = C if right is None else C @ right.T  # C (F R)ᵀ = (C Rᵀ) Fᵀ
+        out = self._zeros(len(P), 1)
+        for cols in self._chunks(len(Q), narrow.shape[1]):
+            w = weights.part(cols)
+            self._add_squares(out[:, 0], P, Q, cols, narrow.part(cols), its_C, w[:, 0], precision)
+        return self.host(out[:, 0])
 
-    def tall(self, F: Array, V: Array) -> Any:
-        size = 8 * len(F) * V.shape[1]
-        return Product(F, V) if size > _PIECE_BYTES and size > self._free() / 2 else self.product(F, V)
+    def moments(
+        self, P: Points, Q: Points, T: Tall, *, weights: Tall, precision: str
+    ) -> tuple[Array, Tall]:
+        self._check_precision(precision)
+        narrow, right = _factors(T)
+        dtype = _tile_type(precision)
+        out = self._zeros(len(P), narrow.shape[1])
+        squares = self._zeros(len(P), 1)
+        for cols in self._chunks(len(Q), narrow.shape[1]):
+            V, units = _scaled(_weighted(narrow, weights, cols), dtype)
+            w = weights.part(cols).to(dtype)
+            for rows, part, tile in self._tiles(P, Q, cols, dtype):
+                _add_product(out[rows], tile, V[part], units)
+                squares[rows] += tile.square_() @ w[part]
+        return self.host(squares[:, 0]), _product(Tall(self, (out,)), right)
 
-    def beside(self, H: Array, column: Array) -> Any:
-        return Product(H.F, H.V, column) if isinstance(H, Product) else super().beside(H, column)
+    def _add_products(
+        self, out: Any, P: Points, Q: Points, cols: slice, V: Any, precision: str
+    ) -> None:
+        """out += k(P, Q[cols]) V."""
+        dtype = _tile_type(precision)
+        V, units = _scaled(V, dtype)
+        for rows, part, tile in self._tiles(P, Q, cols, dtype):
+            _add_product(out[rows], tile, V[part], units)
 
-    def leverages(self, H: Array, D: Array) -> Array:
-        H, D, out = self._native(H), self._native(D), self.zeros(len(H), D.shape[1])
-        for rows in self._pieces(H):
-            out[rows] = H[rows] ** 2 @ D
-        return out
+    def _add_squares(
+        self,
+        out: Any,
+        P: Points,
+        Q: Points,
+        cols: slice,
+        H: Any,
+        C: Tall,
+        w: Any,
+        precision: str,
+    ) -> None:
+        """out += Σ_j w_j (k(P, Q[cols]) − C Hᵀ)_j²."""
+        dtype = _tile_type(precision)
+        H = H.to(dtype)
+        w = w.to(dtype)
+        for rows, part, tile in self._tiles(P, Q, cols, dtype):
+            if part.start == 0:
+                c = C.part(rows).to(dtype)
+            if H.shape[1]:
+                tile.addmm_(c, H[part].T, alpha=-1)
+            out[rows] += tile.square_() @ w[part]
 
-    def _native(self, A: Array) -> Any:
-        return A if isinstance(A, Product) else self.asarray(A)
-
-    def _pieces(self, A: Any) -> Iterator[slice]:
-        """Slices of rows of an array as long as the data."""
-        size = max(1, _PIECE_BYTES // (8 * max(A.shape[1], 1)))
-        for i in range(0, len(A), size):
-            yield slice(i, min(i + size, len(A)))
-
-    def _tiles(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray, cols: slice, dtype: Any) -> Iterator[tuple[slice, slice, Array]]:
-        """k(X[rows], Z[cols][part]) for all rows, with the rows and the part of the columns it stands for."""
-        left, right = self._coordinates(kernel, X), self._coordinates(kernel, Z)[cols]
-        if kernel.geometry == "distance":
-            left, right = lifted(left, right)
-        if kernel.geometry != "opaque":
-            left, right = left.to(dtype), right.to(dtype)
-        side = int(np.sqrt(_TILE_BYTES["cpu" if kernel.geometry == "opaque" else self.device.type] / dtype.itemsize))
-        width = max(1, min(len(right), side))
-        height = max(1, side * side // width)
-        for i in range(0, len(X), height):
-            rows = slice(i, min(i + height, len(X)))
-            for j in range(0, len(right), width):
-                part = slice(j, min(j + width, len(right)))
-                yield rows, part, self._tile(kernel, left[rows], right[part]).to(dtype)
-
-    def _tile(self, kernel: Kernel, u: Array, v: Array) -> Array:
-        if kernel.geometry == "opaque":
-            return self.asarray(kernel.block(u.cpu().numpy(), v.cpu().numpy()))
-        s = u @ v.T
-        if kernel.geometry == "distance":
-            s.clamp_(max=0)
-        kernel.profile(s, torch)
-        return s
-
-    def _coordinates(self, kernel: Kernel, X: np.ndarray) -> Array:
-        """The points in the kernel's coordinates, on the device; they are sent there once, as long as X and the kernel live."""
-        key = (id(kernel), id(X), str(self.device))
-        found = _placed.get(key)
-        if found is not None and found[0]() is kernel and found[1]() is X:
-            return found[2]
-        self._check_memory(8 * np.size(X), f"A set of {len(X):,} points")
-        U = self.asarray(np.ascontiguousarray(kernel.coordinates(np.asarray(X, dtype=float))))
-        forget = lambda _: _placed.pop(key, None)  # noqa: E731
-        _placed[key] = (weakref.ref(kernel, forget), weakref.ref(X, forget), U)
-        return U
-
-    def _free(self) -> float:
-        """Bytes of the device's memory that are free; those of the host are not counted."""
-        if self.device.type != "cuda":
-            return np.inf
-        cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
-        return torch.cuda.mem_get_info(self.device)[0] + cached
-
-    def _check_memory(self, needed: int, what: str) -> None:
-        if needed > _PIECE_BYTES and needed > self._free():
-            raise MemoryError(
-                f"{what} needs {needed:,} bytes of the GPU's memory, but {int(self._free()):,} are free: give a smaller "
-                "sketch_size, fewer rows, or backend='numpy'."
+    def _check_precision(self, precision: str) -> None:
+        if precision not in self.precisions:
+            raise ValueError(
+                f"Unknown precision {precision!r} for {type(self).__name__}: give one of "
+                f"{', '.join(map(repr, self.precisions))}."
             )
 
+    def _tiles(
+        self, P: Points, Q: Points, cols: slice, dtype: torch.dtype
+    ) -> Iterator[tuple[slice, slice, Any]]:
+        """k(P[rows], Q[cols][part]) for all rows, with the rows and the part it stands for."""
+        opaque = P.kernel.geometry == "opaque"
+        n = cols.stop - cols.start
+        bytes_of_a_tile = _TILE_BYTES[opaque or self._on_the_host]
+        side = int(np.sqrt(bytes_of_a_tile / dtype.itemsize))
+        width = max(1, min(n, side))
+        height = max(1, side * side // width)
+        make = self._opaque_filler if opaque else self._filler
+        fill = make(P, Q, cols, dtype)
+        for rows in slices(len(P), height):
+            for part in slices(n, width):
+                yield rows, part, fill(rows, part).to(dtype)
 
-def lifted(U: Array, W: Array) -> tuple[Array, Array]:
-    """Rows whose products are −‖u − w‖² = (2u, −‖u‖², 1)·(w, 1, −‖w‖²)."""
-    left = torch.cat([2 * U, -_squares(U), torch.ones_like(U[:, :1])], dim=1)
-    return left, torch.cat([W, torch.ones_like(W[:, :1]), -_squares(W)], dim=1)
+    def _filler(
+        self, P: Points, Q: Points, cols: slice, dtype: torch.dtype
+    ) -> Callable[[slice, slice], Any]:
+        kernel = P.kernel
+        left = self._rows(P, "left", dtype)
+        right = self._rows(Q, "right", dtype)[cols]
+        farthest = getattr(kernel, "reach", np.inf) if dtype == torch.float32 else np.inf
+
+        def fill(rows: slice, part: slice) -> Any:
+            s = left[rows] @ right[part].T
+            if kernel.geometry == "distance":  # rounding can push it below 0
+                s.clamp_(0, farthest)
+            return kernel.evaluate(s, torch)
+
+        return fill
+
+    def _opaque_filler(
+        self, P: Points, Q: Points, cols: slice, dtype: torch.dtype
+    ) -> Callable[[slice, slice], Any]:
+        V = Q.U[cols]
+        return lambda rows, part: self.array(P.kernel.block(P.U[rows], V[part]))
+
+    def _rows(self, points: Points, side: str, dtype: torch.dtype) -> Any:
+        """The points as rows whose products are what the kernel is a function of."""
+
+        def make() -> Any:
+            U = points.U
+            self.check_memory(8 * (U.numel() + 2 * len(U)), f"Preparing {len(U):,} points")
+            lifted = _lifted(U, side) if points.kernel.geometry == "distance" else U
+            return lifted.to(dtype)
+
+        return kept(points, ("tiles", side, dtype), make)
 
 
-def _squares(U: Array) -> Array:
-    return (U * U).sum(dim=1, keepdim=True)
+def _tile_type(precision: str) -> torch.dtype:
+    return torch.float64 if precision == "float64" else torch.float32
+
+
+def _scaled(V: Any, dtype: torch.dtype) -> tuple[Any, Any]:
+    """(V', units) in a type with V = V' units: no column leaves the range of float32."""
+    if dtype == torch.float64:
+        return V, None
+    units = powers(V.abs().amax(dim=0))
+    return (V / units).to(dtype), units
+
+
+def _add_product(out: Any, tile: Any, V: Any, units: Any) -> None:
+    if units is None:
+        out.addmm_(tile, V)
+    else:
+        out += (tile @ V) * units
+
+
+def _factors(T: Tall) -> tuple[Tall, Any]:
+    """(F, R) with T = F R, by which products are cheapest; R is None where F is T itself."""
+    if T.right is None or T.right.shape[1] < T.right.shape[0]:
+        return T, None
+    return Tall(T.backend, T.panels), T.right
+
+
+def _product(F: Tall, R: Any) -> Tall:
+    return F if R is None else F @ R
+
+
+def _weighted(T: Tall, weights: Tall | None, rows: slice) -> Any:
+    part = T.part(rows)
+    return part if weights is None else part * weights.part(rows)
+
+
+def _subtract_product(out: Any, F: Tall, rows: slice, A: Any) -> None:
+    """out −= F[rows] Aᵀ, panel by panel, so that none is copied."""
+    if F.right is not None:
+        out.addmm_(F.part(rows), A.T, alpha=-1)
+        return
+    first = 0
+    for panel in F.panels:
+        stop = first + panel.shape[1]
+        if stop > first:
+            out.addmm_(panel[rows], A[:, first:stop].T, alpha=-1)
+        first = stop
+
+
+def _lifted(U: Any, side: str) -> Any:
+    """Rows whose products are ‖u − v‖² = (−2u, ‖u‖², 1)·(v, 1, ‖v‖²)."""
+    squares = (U * U).sum(dim=1, keepdim=True)
+    ones = torch.ones_like(squares)
+    return torch.cat([-2 * U, squares, ones] if side == "left" else [U, ones, squares], dim=1)

@@ -1,7 +1,9 @@
-"""The programs of ``triton_fused``: each makes tiles of k(X, Z) in registers and uses them where they are.
+"""The programs of ``triton_fused``: each makes tiles of k(P, Q) in registers and uses them there.
 
-Points come as rows U and Z of K numbers whose products give distances or inner products: in float16 pieces or in float64. Sums
-are float32 or, of float64 numbers, float64. Rows and columns are padded; only outputs are masked.
+Points come as rows U and Z of K numbers whose products give distances or inner products: in float16
+pieces or in float64. Sums are float32 or, of float64 numbers, float64. Rows and columns are padded
+with zeros; only outputs are masked. FUSED(s, ARGS) is the kernel as a function of s
+(``triton_profiles``).
 """
 
 from __future__ import annotations
@@ -13,44 +15,69 @@ __all__ = ["block", "gather", "matmul", "residual"]
 
 
 @triton.jit
-def _profile(s, scale, gain, coef0, KIND: tl.constexpr, DEGREE: tl.constexpr):
-    """gain·k from s = −‖u − v‖² (for the Gaussian log₂ of gain·k itself), or from scale·s = u·v."""
-    if KIND == 0:
-        k = tl.exp2(s)
-    elif KIND == 1:
-        r = tl.sqrt(tl.maximum(-s, 0.0))
-        k = (1.0 + r) * tl.exp(-r) * gain
-    elif KIND == 2:
-        r = tl.sqrt(tl.maximum(-s, 0.0))
-        k = (1.0 + r + r * r / 3.0) * tl.exp(-r) * gain
-    else:
-        base = s * scale + coef0
-        k = base * gain
-        for _ in tl.static_range(DEGREE - 1):
-            k *= base
+def _values(
+    s,
+    scale,
+    gain,
+    FUSED: tl.constexpr,
+    ARGS: tl.constexpr,
+    DISTANCE: tl.constexpr,
+    FOLDED: tl.constexpr,
+):
+    """gain·k from products s of coordinates; scale and gain are 1 in float64."""
+    HALVES: tl.constexpr = s.dtype != tl.float64
+    if DISTANCE:
+        if not FOLDED:
+            s = tl.maximum(s, 0.0)
+    elif HALVES:
+        s = s * scale
+    k = FUSED(s, ARGS)
+    if HALVES and not FOLDED:
+        k = k * gain
     return k
 
 
 @triton.jit
 def _pairing(u, U, Z, rows, cols, K: tl.constexpr, KB: tl.constexpr):
     """The products of rows of U and Z, the first KB of whose K numbers are u."""
-    SWAP: tl.constexpr = u.dtype == tl.float64  # a float64 u takes fewer registers as the right operand
+    SWAP: tl.constexpr = u.dtype == tl.float64  # a float64 u takes fewer registers on the right
     lanes = tl.arange(0, KB)[None, :]
     z = tl.load(Z + cols[:, None] * K + lanes)
     s = tl.dot(z, u.T, out_dtype=tl.float64) if SWAP else tl.dot(u, z.T)
     for start in tl.static_range(KB, K, KB):
-        u, z = tl.load(U + rows[:, None] * K + start + lanes), tl.load(Z + cols[:, None] * K + start + lanes)
+        u = tl.load(U + rows[:, None] * K + start + lanes)
+        z = tl.load(Z + cols[:, None] * K + start + lanes)
         s = tl.dot(z, u.T, s, out_dtype=tl.float64) if SWAP else tl.dot(u, z.T, s)
     return s.T if SWAP else s
 
 
 @triton.jit
 def matmul(
-    U, Z, V, V_low, OUT, scale, gain, coef0, t,
-    STEPS: tl.constexpr, K: tl.constexpr, KB: tl.constexpr, Q: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BQ: tl.constexpr,
-    PASSES: tl.constexpr, KIND: tl.constexpr, DEGREE: tl.constexpr,
-):  # fmt: skip
-    """OUT[c] = gain·k(X, Z[chunk c]) V[chunk c], for a block of rows, a block of columns of V and a chunk c of the points Z."""
+    U,
+    Z,
+    V,
+    V_low,
+    OUT,
+    scale,
+    gain,
+    t,
+    STEPS: tl.constexpr,
+    K: tl.constexpr,
+    KB: tl.constexpr,
+    Q: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BQ: tl.constexpr,
+    PASSES: tl.constexpr,
+    FUSED: tl.constexpr,
+    ARGS: tl.constexpr,
+    DISTANCE: tl.constexpr,
+    FOLDED: tl.constexpr,
+):
+    """OUT[c] = gain·k(P, Q[c]) V[c] over chunks c of the points Q.
+
+    One program does a block of rows and a block of columns of V for one chunk.
+    """
     SUM: tl.constexpr = OUT.dtype.element_ty
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     u = tl.load(U + rows[:, None] * K + tl.arange(0, KB)[None, :])
@@ -63,7 +90,8 @@ def matmul(
     for j in range(0, STEPS * BN, BN):
         cols = j + tl.arange(0, BN)
         v = tl.load(V + cols[:, None] * Q + lanes)
-        k = _profile(_pairing(u, U, Z, rows, cols, K, KB), scale, gain, coef0, KIND, DEGREE)
+        s = _pairing(u, U, Z, rows, cols, K, KB)
+        k = _values(s, scale, gain, FUSED, ARGS, DISTANCE, FOLDED)
         high = k.to(v.dtype)
         if PASSES == 1:
             total = tl.dot(high, v, total, out_dtype=SUM)
@@ -81,25 +109,63 @@ def matmul(
 
 
 @triton.jit
-def gather(PARTIAL, OUT, units, gain, t, q, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, BM: tl.constexpr, BQ: tl.constexpr):
+def gather(
+    PARTIAL,
+    OUT,
+    units,
+    gain,
+    t,
+    q,
+    WIDTH: tl.constexpr,
+    CHUNKS: tl.constexpr,
+    BM: tl.constexpr,
+    BQ: tl.constexpr,
+):
     """OUT += Σ_c PARTIAL[c] · units/gain, in float64."""
-    rows, cols = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BQ + tl.arange(0, BQ)
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    cols = tl.program_id(1) * BQ + tl.arange(0, BQ)
     inside = (rows < t)[:, None] & (cols < q)[None, :]
     total = tl.zeros((BM, BQ), dtype=tl.float64)
     for c in range(CHUNKS):
-        total += tl.load(PARTIAL + (c * t + rows)[:, None] * WIDTH + cols[None, :], mask=inside, other=0.0).to(tl.float64)
+        place = PARTIAL + (c * t + rows)[:, None] * WIDTH + cols[None, :]
+        total += tl.load(place, mask=inside, other=0.0).to(tl.float64)
     scale = tl.load(units + cols, mask=cols < q, other=1.0) / gain
     place = OUT + rows.to(tl.int64)[:, None] * q + cols[None, :]
-    tl.store(place, tl.load(place, mask=inside, other=0.0) + total * scale[None, :], mask=inside)
+    before = tl.load(place, mask=inside, other=0.0)
+    tl.store(place, before + total * scale[None, :], mask=inside)
 
 
 @triton.jit
 def residual(
-    U, Z, H, H_low, C, C_low, C_scale, OUT, scale, gain, coef0, n, t,
-    STEPS: tl.constexpr, M: tl.constexpr, K: tl.constexpr, KB: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BL: tl.constexpr,
-    PASSES: tl.constexpr, KIND: tl.constexpr, DEGREE: tl.constexpr,
-):  # fmt: skip
-    """OUT[c] = the squared row norms of k(X, Z) − C Hᵀ over a chunk c of the points Z."""
+    U,
+    Z,
+    H,
+    H_low,
+    C,
+    C_low,
+    C_scale,
+    W,
+    OUT,
+    scale,
+    gain,
+    t,
+    STEPS: tl.constexpr,
+    M: tl.constexpr,
+    K: tl.constexpr,
+    KB: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BL: tl.constexpr,
+    PASSES: tl.constexpr,
+    FUSED: tl.constexpr,
+    ARGS: tl.constexpr,
+    DISTANCE: tl.constexpr,
+    FOLDED: tl.constexpr,
+):
+    """OUT[c] = Σ_j w_j (gain·k − C_scale C Hᵀ)² over chunks c of the points Q.
+
+    Points that are there to fill a chunk have the weight 0. M is 0 where only k is squared.
+    """
     SUM: tl.constexpr = OUT.dtype.element_ty
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     u = tl.load(U + rows[:, None] * K + tl.arange(0, KB)[None, :])
@@ -112,26 +178,43 @@ def residual(
         for start in range(0, M, BL):
             c_place = rows[:, None] * M + (start + lanes)[None, :]
             h_place = cols[:, None] * M + (start + lanes)[None, :]
-            c, h = tl.load(C + c_place), tl.load(H + h_place).T
+            c = tl.load(C + c_place)
+            h = tl.load(H + h_place).T
             if PASSES == 1:
                 fitted = tl.dot(c, h, fitted, out_dtype=SUM)
             else:
                 part = tl.dot(c, h)
                 part = tl.dot(tl.load(C_low + c_place), h, part)
                 fitted += tl.dot(c, tl.load(H_low + h_place).T, part)
-        k = _profile(_pairing(u, U, Z, rows, cols, K, KB), scale, gain, coef0, KIND, DEGREE) / gain
-        r = tl.where((cols < n)[None, :], k - fitted * unit[:, None], 0.0)
-        total += tl.sum(r * r, axis=1)
+        s = _pairing(u, U, Z, rows, cols, K, KB)
+        k = _values(s, scale, gain, FUSED, ARGS, DISTANCE, FOLDED)
+        r = k - fitted * unit[:, None]
+        total += tl.sum(r * r * tl.load(W + cols)[None, :], axis=1)
     tl.store(OUT + tl.program_id(1) * t + rows, total, mask=rows < t)
 
 
 @triton.jit
 def block(
-    U, Z, OUT, t, n, K: tl.constexpr, KB: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, KIND: tl.constexpr, DEGREE: tl.constexpr
-):  # fmt: skip
-    """OUT = k(X, Z), in float64."""
-    rows, cols = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    U,
+    Z,
+    OUT,
+    t,
+    n,
+    stride,
+    K: tl.constexpr,
+    KB: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    FUSED: tl.constexpr,
+    ARGS: tl.constexpr,
+    DISTANCE: tl.constexpr,
+    FOLDED: tl.constexpr,
+):
+    """OUT = k(P, Q) in float64, rows of OUT being ``stride`` numbers apart."""
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    cols = tl.program_id(1) * BN + tl.arange(0, BN)
     u = tl.load(U + rows[:, None] * K + tl.arange(0, KB)[None, :])
-    k = _profile(_pairing(u, U, Z, rows, cols, K, KB), 1.0, 1.0, 0.0, KIND, DEGREE)
-    place = OUT + rows.to(tl.int64)[:, None] * n + cols[None, :]
+    s = _pairing(u, U, Z, rows, cols, K, KB)
+    k = _values(s, 1.0, 1.0, FUSED, ARGS, DISTANCE, FOLDED)
+    place = OUT + rows.to(tl.int64)[:, None] * stride + cols[None, :]
     tl.store(place, k, mask=(rows < t)[:, None] & (cols < n)[None, :])

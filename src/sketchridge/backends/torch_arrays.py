@@ -1,0 +1,195 @@
+"""Points and tall matrices as PyTorch's tensors, on the CPU or on a GPU, and algebra there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+
+from sketchridge.backends import memory
+from sketchridge.backends.base import Backend
+from sketchridge.backends.philox import signs
+from sketchridge.backends.points import Points
+from sketchridge.backends.tall import Tall
+from sketchridge.kernels import Kernel
+
+__all__ = ["TorchArrays", "kept", "powers", "slices"]
+
+Array = np.ndarray
+_PIECE_BYTES = {True: 2**28, False: 2**31}  # of some rows while they are used: CPU, GPU
+_UNASKED = 2**28  # bytes that are taken without looking at the memory
+_ENTRIES = 2**25  # of a sketch, made at a time
+_LARGE = 256  # rows of a matrix from which its algebra is worth sending to the device
+_REMEDY = "give a smaller sketch_size, fewer rows, or backend='numpy'"
+
+
+class TorchArrays(Backend):
+    """What a backend of PyTorch's keeps on its device, apart from products with k(P, Q)."""
+
+    def __init__(self, *, device: str | None = None) -> None:
+        self._asked = device
+        self.device = torch.device(device or self._usual_device())
+
+    def __reduce__(self) -> Any:
+        return partial(type(self), device=self._asked), ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({'' if self._asked is None else f'device={self._asked!r}'})"
+
+    def points(self, kernel: Kernel, U: Array) -> Points:
+        self._check_device()
+        if kernel.geometry == "opaque":
+            return Points(self, kernel, np.array(U, dtype=float))
+        self.check_memory(8 * U.size, f"A set of {len(U):,} points")
+        return Points(self, kernel, self.array(U))
+
+    # Tall matrices
+
+    def array(self, A: Any) -> Any:
+        self._check_device()
+        if not isinstance(A, torch.Tensor):
+            self.check_memory(8 * np.size(A), f"An array of {np.size(A):,} numbers")
+            A = torch.from_numpy(np.array(A, dtype=float, order="C"))
+        return A.to(self.device, torch.float64)
+
+    def host(self, A: Any) -> Array:
+        return A.cpu().numpy()
+
+    def empty(self, n: int, q: int) -> Any:
+        self._check_device()
+        self.check_memory(8 * n * q, f"A matrix of {n:,} × {q:,} numbers")
+        return torch.empty((n, q), dtype=torch.float64, device=self.device)
+
+    def joined(self, arrays: Sequence[Any], axis: int) -> Any:
+        self.check_memory(8 * sum(A.numel() for A in arrays), "Putting matrices together")
+        return torch.cat(list(arrays), dim=axis)
+
+    def each(self, function: Callable[[slice], None], n: int, width: int) -> None:
+        for rows in self._chunks(n, width):
+            function(rows)
+
+    def total(self, function: Callable[[slice], Any], n: int, width: int) -> Any:
+        first, *others = self._chunks(n, width) or [slice(0, 0)]
+        out = function(first)
+        for rows in others:
+            out = out + function(rows)
+        return out
+
+    def drawn(self, cumulative_of: Any, u: Array) -> Array:
+        cumulative = torch.cumsum(cumulative_of, dim=0)
+        rows = torch.searchsorted(cumulative, self.array(u) * cumulative[-1], right=True)
+        return self.host(rows.clamp_(max=int(torch.nonzero(cumulative_of)[-1, 0])))
+
+    def square(self, block: Any) -> Any:
+        """blockᵀ block: blocks of columns from the diagonal on, at little more than half price."""
+        q = block.shape[1]
+        out = torch.empty((q, q), dtype=block.dtype, device=block.device)
+        step = -(-q // 8) or 1
+        for i in range(0, q, step):
+            out[i : i + step, i:] = block[:, i : i + step].T @ block[:, i:]
+            out[i + step :, i : i + step] = out[i : i + step, i + step :].T
+        return out
+
+    def worth_holding(self, n: int, q: int) -> bool:
+        size = 8 * n * q
+        return size <= _UNASKED or size <= self._free() / 2
+
+    def generate(self, sketch: Any, rows: range, columns: range) -> Tall:
+        out = self.empty(len(columns), len(rows))
+        cell = getattr(sketch, "sign_cell", None)
+        width = 1024 if cell is None else cell[1]
+        for part in slices(len(columns), max(1, _ENTRIES // max(len(rows), 1) // width) * width):
+            some = range(columns.start + part.start, columns.start + part.stop)
+            if cell is None:
+                out[part] = self.array(sketch.entries(rows, some)).T
+            else:
+                out[part] = signs(sketch.seed, rows, some, cell, self.device).T
+        return Tall(self, (out,))
+
+    # m×m algebra, on the device where it is large
+
+    def eigh(self, A: Array) -> tuple[Array, Array]:
+        if len(A) < _LARGE:
+            return np.linalg.eigh(A)
+        values, vectors = _solved(torch.linalg.eigh, self.array(A))
+        return self.host(values), self.host(vectors)
+
+    def solve_triangular(self, L: Array, B: Array) -> Array:
+        if len(L) < _LARGE:
+            return solve_triangular(L, B, lower=True, check_finite=False)
+        columns = self.array(B).reshape(len(B), -1)
+        solved = torch.linalg.solve_triangular(self.array(L), columns, upper=False)
+        return self.host(solved).reshape(B.shape)
+
+    def solve_definite(self, A: Array, B: Array) -> Array:
+        if len(A) < _LARGE:
+            return cho_solve(cho_factor(A, lower=True), B)
+        L = _solved(torch.linalg.cholesky, self.array(A))
+        solved = torch.cholesky_solve(self.array(B).reshape(len(B), -1), L)
+        return self.host(solved).reshape(B.shape)
+
+    # The device
+
+    @property
+    def _on_the_host(self) -> bool:
+        return self.device.type == "cpu"
+
+    def _usual_device(self) -> str:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+
+    def _check_device(self) -> None:
+        if self.device.type == "cuda" and not torch.cuda.is_available():
+            raise RuntimeError(
+                f"A GPU was asked for (device {str(self.device)!r}), but PyTorch "
+                f"{torch.__version__} sees none: use backend='numpy', or install a build of "
+                "PyTorch for your GPU and its driver."
+            )
+
+    def check_memory(self, needed: int, what: str) -> None:
+        if needed > _UNASKED:
+            place = "" if self._on_the_host else " on the GPU"
+            memory.check(needed, what + place, _REMEDY, free=self._free())
+
+    def _free(self) -> float:
+        """Bytes that can still be taken where the backend computes."""
+        if self.device.type != "cuda":
+            return memory.available()
+        reserved = torch.cuda.memory_reserved(self.device)
+        cached = reserved - torch.cuda.memory_allocated(self.device)
+        return torch.cuda.mem_get_info(self.device)[0] + cached
+
+    def _zeros(self, n: int, q: int) -> Any:
+        return self.empty(n, q).zero_()
+
+    def _chunks(self, n: int, width: int) -> list[slice]:
+        """Slices of rows of a tall matrix of that width."""
+        return slices(n, max(1, _PIECE_BYTES[self._on_the_host] // (8 * max(width, 1))))
+
+
+def kept(points: Points, key: Any, make: Callable[[], Any]) -> Any:
+    """Another form of the points, made once."""
+    if key not in points.forms:
+        points.forms[key] = make()
+    return points.forms[key]
+
+
+def powers(sizes: Any) -> Any:
+    """Powers of two by which numbers of these sizes fall below 2¹⁴; 1 for zeros."""
+    exponent = torch.frexp(torch.where(sizes > 0, sizes, 1.0))[1]
+    return torch.where(sizes > 0, torch.ldexp(torch.ones_like(sizes), exponent - 14), 1.0)
+
+
+def _solved(function: Callable[[Any], Any], A: Any) -> Any:
+    """The function's value, or NumPy's error where the matrix has none."""
+    try:
+        return function(A)
+    except torch.linalg.LinAlgError as error:
+        raise np.linalg.LinAlgError(str(error)) from None
+
+
+def slices(n: int, size: int) -> list[slice]:
+    return [slice(i, min(i + size, n)) for i in range(0, n, size)]

@@ -1,0 +1,390 @@
+"""Sketched kernel ridge regression: a factor with targets (Basis), then a penalty (Ridge).
+
+Rows have weights w; M = diag(w)/Σw, K = M^½ G M^½, λ = α/Σw. T = F V are the features of the
+training points in the eigenbasis of the sketched model, with TᵀMT = diag(E), and D = 1/(E + λ).
+All variances are for unit noise variance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sketchridge.backends import Tall
+from sketchridge.factor import Factor, Sample, spectrum
+from sketchridge.precision import EPS
+from sketchridge.query import AtPoints
+
+__all__ = ["Basis", "Intercept", "Ridge", "basis_of", "degrees_of_freedom"]
+
+Array = np.ndarray
+_DIAGONAL = 1e-6  # rounding in TᵀMT, relative to λ, below which it is taken for diag(E)
+_EPS = EPS["float64"]
+_FEW = 4096  # rows up to which two passes cost nothing worth saving
+_TRIED = 64  # points by which it is judged whether one pass over the data will do
+_TINY = np.finfo(float).tiny
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Everything that does not depend on λ."""
+
+    factor: Factor
+    Y: Tall  # (n, q)
+    E: Array  # (r,)
+    V: Array  # (m, r)
+    saved: tuple[Array, Array] | None = None  # P and rest of a model that was loaded
+
+    @property
+    def sample(self) -> Sample:
+        return self.factor.sample
+
+    @cached_property
+    def T(self) -> Tall:
+        """F V, formed: (n, r).
+
+        Its columns are as small as E says, and so is the rounding in products with them: the error
+        of V2 is smaller by √(E₁/λ) than with F, whose columns are all alike.
+        """
+        return self.wide.columns(0, len(self.E))
+
+    @cached_property
+    def wide(self) -> Tall:
+        """[T 1], formed: (n, r + 1)."""
+        F = self.factor.F
+        right = np.zeros((F.shape[1] + 1, len(self.E) + 1))
+        right[:-1, :-1] = self.V
+        right[-1, -1] = 1
+        return (F.beside(self.ones) @ right).held()
+
+    @cached_property
+    def raw(self) -> tuple[Tall, Array, float]:
+        """[B 1] and A with T = B A, and the largest norm of a column of B: F and V where F is
+        formed anyway."""
+        if self.factor.F.right is None:
+            largest = float(np.sqrt(self.factor.explained.max(initial=0.0)))
+            return self.factor.F.beside(self.ones), self.V, largest
+        return self.wide, np.eye(len(self.E)), float(np.sqrt(self.largest))
+
+    @cached_property
+    def M(self) -> Array:
+        """TᵀMT itself, accurate in every entry relative to its row and column: (r, r)."""
+        return self.T.gram(weights=self.sample.weights) / self.sample.total
+
+    @cached_property
+    def targets(self) -> Tall:
+        """[Y 1]: (n, q + 1)."""
+        return self.Y.beside(self.ones)
+
+    @cached_property
+    def ones(self) -> Tall:
+        return self.sample.weights.map(lambda w: w * 0 + 1)
+
+    @cached_property
+    def P(self) -> Array:
+        """E^(−½) TᵀM[Y 1], the targets and the constant in an orthonormal basis: (r, q + 1)."""
+        if self.saved is not None:
+            return self.saved[0]
+        products = self.factor.F.gram(self.targets, self.sample.weights) / self.sample.total
+        return self.V.T @ products / np.sqrt(self.E)[:, None]
+
+    @cached_property
+    def rest(self) -> Array:
+        """The Gram matrix of what that basis leaves of [Y 1], from what it leaves."""
+        if self.saved is not None:
+            return self.saved[1]
+        explained = self.factor.F @ (self.V @ (self.P / np.sqrt(self.E)[:, None]))
+        left = self.targets.map(lambda y, f: y - f, explained)
+        return left.gram(weights=self.sample.weights) / self.sample.total
+
+    @property
+    def o(self) -> Array:
+        """TᵀM1: (r,)."""
+        return np.sqrt(self.E) * self.P[:, -1]
+
+    @property
+    def tau(self) -> float:
+        """τ = tr K − tr K̂, not below 0."""
+        return max(self.sample.scales.trace - float(self.factor.explained.sum()), 0.0)
+
+    @property
+    def largest(self) -> float:
+        """E₁, or 1 where the kernel vanishes on the data."""
+        return float(self.E[0]) if len(self.E) else 1.0
+
+    def grown(self, size: int) -> Basis:
+        """With a sketch of ``size`` rows, or fewer where the numerical rank runs out."""
+        return basis_of(self.factor.grown(size), self.Y)
+
+
+def basis_of(factor: Factor, Y: Tall) -> Basis:
+    """The eigenbasis of a factor, with targets Y (n, q). O(m³)."""
+    return Basis(factor, Y, *spectrum(factor.sample.backend, factor.gram))
+
+
+@dataclass(frozen=True, eq=False)
+class Intercept:
+    """An unpenalised constant fitted jointly.
+
+    With the smoother Ĥ = T D TᵀM and e = (I − Ĥ)1, the weights ℓ of a prediction become
+    ℓ + (1 − 1ᵀℓ) M e/gap with gap = 1ᵀM e.
+    """
+
+    basis: Basis
+    lam: float
+
+    @property
+    def D(self) -> Array:
+        return 1 / (self.basis.E + self.lam)
+
+    @cached_property
+    def gap(self) -> float:
+        """1ᵀM(I − Ĥ)1, as a sum of terms that are not negative."""
+        ones = self.basis.P[:, -1]
+        gap = float(self.basis.rest[-1, -1] + self.lam * (self.D @ ones**2))
+        return max(gap, _TINY)
+
+    @cached_property
+    def offset(self) -> Array:
+        """The constant, 1ᵀM(I − Ĥ)Y/gap: (q,)."""
+        P, rest = self.basis.P, self.basis.rest
+        return ((self.lam * self.D * P[:, -1]) @ P[:, :-1] + rest[-1, :-1]) / self.gap
+
+    @cached_property
+    def c(self) -> Array:
+        """D TᵀM1, so that e = 1 − T c: (r,)."""
+        return self.D * self.basis.o
+
+    def e(self) -> Tall:
+        """(I − Ĥ)1: (n, 1)."""
+        fitted = self.basis.factor.F @ (self.basis.V @ self.c)[:, None]
+        return self.basis.ones.map(lambda one, f: one - f, fitted)
+
+
+@dataclass(frozen=True, eq=False)
+class Ridge:
+    """A basis with a penalty λ. ``precision`` is that of the products behind V2, which may be off
+    by ``budget``, relative, because of rounding."""
+
+    basis: Basis
+    lam: float
+    intercept: Intercept | None
+    precision: str
+    budget: float
+
+    @property
+    def sample(self) -> Sample:
+        return self.basis.sample
+
+    @property
+    def D(self) -> Array:
+        return 1 / (self.basis.E + self.lam)
+
+    @property
+    def rounded(self) -> float:
+        """What V2 may be off by, relative, because it may be computed in one pass."""
+        return self.budget if len(self.sample) > _FEW else 0.0
+
+    @property
+    def scale(self) -> float:
+        """1/(Σw λ²), by which squared residuals are variances."""
+        return 1 / self.sample.total / self.lam / self.lam
+
+    def shrink(self, B: Array, eps: float = 0.0) -> Array:
+        """B (TᵀMT + λI)⁻¹ for rows B (t, r).
+
+        It is B diag(D) but for rounding in T, of about 8√r·ε·E₁: small, or drowned by B's ``eps``.
+        """
+        rounding = 8 * np.sqrt(len(self.D)) * _EPS
+        if rounding <= max(_DIAGONAL * self.lam / self.basis.largest, eps):
+            return B * self.D
+        A = self.basis.M + self.lam * np.eye(len(self.D))
+        return self.sample.backend.solve_definite(A, B.T).T
+
+    @cached_property
+    def df(self) -> float:
+        """Trace of the smoother."""
+        lams = np.array([self.lam])
+        return float(degrees_of_freedom(self.basis, lams, self.intercept is not None)[0])
+
+    @property
+    def offset(self) -> Array:
+        """The intercept, or zeros: (q,)."""
+        q = self.basis.Y.shape[1]
+        return np.zeros(q) if self.intercept is None else self.intercept.offset
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """c = D TᵀM(Y − offset): (r, q)."""
+        P = self.basis.P
+        centred = P[:, :-1] - np.outer(P[:, -1], self.offset)
+        return self.shrink((np.sqrt(self.basis.E)[:, None] * centred).T).T
+
+    def residuals(self) -> Tall:
+        """Y − fitted values at the training points: (n, q)."""
+        fitted = self.basis.factor.F @ (self.basis.V @ self.coefficients)
+        offset = self.offset
+        return self.basis.Y.map(lambda y, f, c: y - c - f, fitted, small=(offset,))
+
+    def leverages(self) -> Tall:
+        """The smoother's diagonal, w_i/Σw (Σ_j T_ij² D_j + e_i²/gap): (n, 1)."""
+        weights = self.sample.weights
+        total = self.sample.total
+        D = self.D[:, None]
+        h = self.basis.T.map(lambda t, w, d: w * (t * t @ d) / total, weights, small=(D,))
+        if self.intercept is None:
+            return h
+        share = total * self.intercept.gap
+        return h.map(lambda h, e, w: h + w * e * e / share, self.intercept.e(), weights)
+
+    def mean(self, query: AtPoints) -> Array:
+        """f̂(x) = a(x)ᵀc + offset with a(x) = Vᵀψ(x): (t, q)."""
+        right = self.basis.V @ self.coefficients
+
+        def block(some: AtPoints) -> Array:
+            return self.offset + some.features(self.basis.factor, right).host()
+
+        return query.in_blocks(self._width, block)
+
+    def v3(self, query: AtPoints) -> Array:
+        """V3(x) = Σ_j E_j a_j² D_j²/Σw, the variance of the sketched mean: (t,)."""
+        return query.in_blocks(self._width, lambda some: self.v3_from_features(self._features(some)))
+
+    def v3_from_features(self, a: Array) -> Array:
+        E, D = self.basis.E, self.D
+        if self.intercept is None:
+            return a**2 @ (E * D**2) / self.sample.total
+        missing = self._missing(a)
+        gap = self.intercept.gap
+        along = self.lam * D * self.basis.o / (E * gap)
+        inside = D * a + missing[:, None] * along
+        outside = missing**2 * (self.basis.rest[-1, -1] / gap**2)
+        return (inside**2 @ E + outside) / self.sample.total
+
+    def gp(self, query: AtPoints) -> Array:
+        """c + λ Σ_j a_j² D_j with c = k(x,x) − aᵀa, the posterior variance of the model: (t,)."""
+        return query.in_blocks(self._width, self._gp)
+
+    def _gp(self, query: AtPoints) -> Array:
+        a = self._features(query)
+        gp = self._unexplained(query, a) + self.lam * (a**2 @ self.D)
+        if self.intercept is not None:
+            gp += self._missing(a) ** 2 * (self.lam / self.intercept.gap)
+        return gp
+
+    def bias2(self, query: AtPoints) -> Array:
+        """c + λ² Σ_j a_j² D_j², the worst squared bias over the unit ball of the model: (t,)."""
+        return query.in_blocks(self._width, self._bias2)
+
+    def _bias2(self, query: AtPoints) -> Array:
+        a = self._features(query)
+        c = self._unexplained(query, a)
+        if self.intercept is not None:
+            a = a - np.outer(self._missing(a) / self.intercept.gap, self.basis.o)
+        return c + (self.lam**2) * (a**2 @ self.D**2)
+
+    def v2(self, query: AtPoints) -> Array:
+        """V2(x) = (k_x − T C)ᵀM(k_x − T C)/(Σw λ²) with C = D TᵀMk_x: (t,). O(nm) a point.
+
+        In one pass over the data where a bound on rounding allows it, in two elsewhere.
+        """
+        if not self.rounded:
+            return self.residual_v2(query)
+        v2 = np.empty(len(query))
+        trial = np.arange(min(_TRIED, len(query)))
+        rest = np.arange(len(trial), len(query))
+        v2[trial], fine = self._checked_pass(query.some(trial))
+        if 2 * fine.sum() >= len(trial):
+            v2[rest], more = self._checked_pass(query.some(rest))
+            again = np.concatenate([trial[~fine], rest[~more]])
+        else:
+            again = np.concatenate([trial[~fine], rest])
+        if len(again):
+            v2[again] = self.residual_v2(query.some(again))
+        return v2
+
+    def _checked_pass(self, query: AtPoints) -> tuple[Array, Array]:
+        both = query.in_blocks(self._width, lambda some: np.column_stack(self.one_pass_v2(some)))
+        return both[:, 0], both[:, 1] <= self.budget * both[:, 0]
+
+    def one_pass_v2(self, query: AtPoints) -> tuple[Array, Array]:
+        """V2 from k_xᵀMk_x and TᵀMk_x, and a bound on its rounding: each (t,)."""
+        wide, _, _ = self.basis.raw
+        squares, products = query.moments(self.sample, wide, self.precision)
+        return self.v2_from_moments(squares, products.host(), self.precision)
+
+    def v2_from_moments(self, squares: Array, B: Array, precision: str) -> tuple[Array, Array]:
+        """The same from k_xᵀMk_x (t,) and k_xᵀM[B 1] (t, m + 1), with B of `Basis.raw`.
+
+        The squared residual is s − Σ D b²(1 + λD), and with an intercept that of k_x with the
+        constant taken out, in the form of a sum wherever it can be one.
+        """
+        _, A, top = self.basis.raw
+        r = len(A)
+        b = B[:, :r] @ A
+        C = b * self.D
+        size = np.sqrt((C**2).sum(axis=1))
+        value = squares - (b * C) @ (1 + self.lam * self.D)
+        spread = squares + 4 * np.sqrt(squares) * top * size + self.basis.largest * size**2
+        if self.intercept is not None:
+            total = B[:, r] - C @ self.basis.o  # eᵀMk_x = λ 1ᵀℓ
+            push = (self.lam - total) / self.intercept.gap
+            e_residual = total - self.lam * ((C * self.D) @ self.basis.o)  # eᵀM(k_x − T C)
+            inside = self.lam * self.D * self.basis.P[:, -1]
+            squared = self.basis.rest[-1, -1] + (inside**2).sum()  # eᵀMe
+            value = value + 2 * push * e_residual + push**2 * squared
+            spread = spread + (np.sqrt(squares) + abs(push) + top * size) ** 2
+        bound = 4 * EPS[precision] * spread
+        return np.maximum(value, 0) * self.scale, bound * self.scale
+
+    def residual_v2(self, query: AtPoints) -> Array:
+        """V2 as the squared norm of a residual, which loses nothing by rounding: (t,)."""
+        v2 = query.in_blocks(self._width, lambda some: self._two_passes(some, self.precision))
+        limit = self.sample.backend.far[self.precision]
+        usual = self.sample.scales.trace**2 / len(self.sample)
+        far = v2 < limit * usual * self.scale
+        if far.any():
+            v2[far] = query.some(np.flatnonzero(far)).in_blocks(
+                self._width, lambda some: self._two_passes(some, "float64")
+            )
+        return v2
+
+    def _two_passes(self, query: AtPoints, precision: str) -> Array:
+        wide = self.basis.wide if self.intercept is not None else self.basis.T
+        B = query.products(self.sample, wide, precision).host()
+        C = self.shrink(B[:, : len(self.D)], EPS[precision])
+        if self.intercept is not None:
+            total = B[:, -1] - C @ self.basis.o
+            push = (self.lam - total) / self.intercept.gap
+            C = np.column_stack([C + np.outer(push, self.intercept.c), -push])
+        coefficients = self.sample.backend.tall(C)
+        return query.residual_sqnorm(self.sample, wide, coefficients, precision) * self.scale
+
+    def _features(self, query: AtPoints) -> Array:
+        """a(x) = Vᵀψ(x), the features of the sketched model in its eigenbasis: (t, r)."""
+        return query.features(self.basis.factor, self.basis.V).host()
+
+    def _unexplained(self, query: AtPoints, a: Array) -> Array:
+        return np.maximum(query.prior() - np.einsum("ij,ij->i", a, a), 0)
+
+    def _missing(self, a: Array) -> Array:
+        """1 − 1ᵀℓ for the weights ℓ of the sketched mean without intercept: (t,)."""
+        return 1 - a @ (self.D * self.basis.o)
+
+    @property
+    def _width(self) -> int:
+        return len(self.basis.V) + 1
+
+
+def degrees_of_freedom(basis: Basis, lams: Array, fit_intercept: bool) -> Array:
+    """Σ_j E_j/(E_j + λ) for each λ, plus 1ᵀM(I − Ĥ)²1/(1ᵀM(I − Ĥ)1) with an intercept."""
+    E = basis.E
+    kept = lams[:, None] / (E + lams[:, None])  # (l, r)
+    df = len(E) - kept.sum(axis=1)
+    if fit_intercept:
+        rest = float(basis.rest[-1, -1])
+        o2 = basis.P[:, -1] ** 2
+        df += (rest + kept**2 @ o2) / np.maximum(rest + kept @ o2, _TINY)
+    return df
