@@ -1,32 +1,44 @@
-"""What the tests share: the one place tolerances come from, tiny data, and the tables of kernels and sketches."""
+"""What the tests share: the one place tolerances come from, tiny data, dense formulas, and the
+tables of kernels and sketches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import torch
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from sketchridge import kernels, sketches
 from sketchridge.backends import Backend, NumpyTiles
-from sketchridge.state import State, build
+from sketchridge.factor import Factor, Sample, factorize, sample_of
+from sketchridge.query import AtPoints
+from sketchridge.ridge import Basis, Intercept, Ridge, basis_of
 
 Array = np.ndarray
 TOLERANCE = {"float64": 1e-10, "float32": 5e-5, "pcg": 1e-7, "per cent": 0.03}
 
 
 def tol(kind: str | np.dtype = "float64") -> float:
-    """The relative error allowed: by dtype, or a few per cent where the problem itself is ill-conditioned."""
+    """The relative error allowed: by dtype, or a few per cent where the problem itself is
+    ill-conditioned."""
     return TOLERANCE[str(kind)]
 
 
 def assert_close(
-    actual: Array, desired: Array, kind: str | np.dtype = "float64", *, scale: float | None = None, condition: float = 1.0
+    actual: Any,
+    desired: Any,
+    kind: str | np.dtype = "float64",
+    *,
+    scale: float | None = None,
+    condition: float = 1.0,
 ) -> None:
-    """|actual − desired| ≤ tol · scale · condition; scale is the largest desired entry, condition the factor that multiplies
-    rounding where the inputs were deliberately made ill-conditioned."""
+    """|actual − desired| ≤ tol · scale · condition.
+
+    ``scale`` is the largest desired entry, ``condition`` the factor that multiplies rounding where
+    the inputs were deliberately made ill-conditioned.
+    """
     actual, desired = np.asarray(actual), np.asarray(desired)
     assert actual.shape == desired.shape
     if desired.size:
@@ -39,22 +51,18 @@ def assert_close_each(actual: Array, desired: Array, kind: str | np.dtype = "flo
     np.testing.assert_allclose(actual, desired, rtol=tol(kind), atol=0, strict=True)
 
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+def __getattr__(name: str) -> str:
+    """DEVICE, "cuda" where PyTorch finds a GPU: PyTorch is imported only for those who ask."""
+    if name != "DEVICE":
+        raise AttributeError(f"module 'helpers' has no attribute {name!r}")
+    try:
+        import torch
+    except ImportError:
+        return "cpu"
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-class OnHost:
-    """A backend whose primitives return NumPy arrays, wherever it computes."""
-
-    primitives = ("matmul", "residual_sqnorm", "block", "schur", "gram", "product", "leverages")
-
-    def __init__(self, backend: Backend) -> None:
-        self.backend = backend
-
-    def __getattr__(self, name: str) -> object:
-        value = getattr(self.backend, name)
-        if name not in self.primitives:
-            return value
-        return lambda *arguments: self.backend.to_numpy(value(*arguments))
+# Tiny data
 
 
 def normal(n: int, d: int, seed: int = 0) -> Array:
@@ -69,9 +77,32 @@ def targets(n: int, q: int = 1, seed: int = 1) -> Array:
     return np.random.default_rng(seed).standard_normal((n, q))
 
 
+def uneven(n: int, seed: int = 5) -> Array:
+    """Weights between 0.1 and 10."""
+    return 10 ** np.random.default_rng(seed).uniform(-1, 1, n)
+
+
+# Kernels and sketches
+
+
+def rational_quadratic(s: Any, xp: Any, shape: float) -> Any:
+    """A user's profile, which is pure and needs a parameter."""
+    return (1 + s / (2 * shape)) ** -shape
+
+
+def rational_quadratic_slope(s: Any, xp: Any, shape: float) -> Any:
+    return -0.5 * (1 + s / (2 * shape)) ** (-shape - 1)
+
+
+def exponential(s: Any, xp: Any) -> Any:
+    """A user's kernel of the inner product."""
+    return xp.exp(s)
+
+
 @dataclass(frozen=True)
 class KernelCase:
-    """A kernel, a maker of points (n, d, seed) it is defined on, and a d for which its matrices are well conditioned."""
+    """A kernel, a maker of points (n, d, seed) it is defined on, and a d for which its matrices are
+    well conditioned."""
 
     id: str
     kernel: kernels.Kernel
@@ -88,21 +119,35 @@ class KernelCase:
         return self.kernel.fitted(X)
 
 
+def cityblock(X: Array, Z: Array) -> Array:
+    return np.exp(-np.abs(X[:, None] - Z[None]).sum(axis=2))
+
+
 KERNEL_CASES = [
     KernelCase("gaussian", kernels.Gaussian(bandwidth=0.9), normal),
     KernelCase("gaussian-ard", kernels.Gaussian(bandwidth=np.array([0.5, 1.0, 2.0])), normal),
+    KernelCase("gaussian-map", kernels.Gaussian(bandwidth=normal(3, 4, seed=11)), normal),
     KernelCase("laplacian", kernels.Laplacian(bandwidth=1.5), normal),
     KernelCase("matern32", kernels.Matern32(bandwidth=1.2), normal),
     KernelCase("matern52", kernels.Matern52(bandwidth=1.2), normal),
+    KernelCase(
+        "rational-quadratic",
+        kernels.Radial(
+            rational_quadratic, rational_quadratic_slope, bandwidth=0.5, parameters=(1.5,)
+        ),
+        normal,
+    ),
     KernelCase("polynomial", kernels.Polynomial(degree=3, gamma=0.5, coef0=0.7), normal, d=5),
     KernelCase("polynomial-default", kernels.Polynomial(), normal, d=5),
     KernelCase("linear", kernels.Linear(), normal, d=40),
+    KernelCase("exponential", kernels.DotProduct(exponential, gamma=0.3), normal, d=5),
     KernelCase("cubic-spline", kernels.CubicSpline(), unit_cube),
     KernelCase("periodic-sobolev-1", kernels.PeriodicSobolev(order=1), unit_cube),
     KernelCase("periodic-sobolev-2", kernels.PeriodicSobolev(order=2), unit_cube),
-    KernelCase("callable", kernels.as_kernel(lambda X, Z: np.exp(-np.abs(X[:, None] - Z[None]).sum(axis=2))), normal),
+    KernelCase("callable", kernels.as_kernel(cityblock), normal),
     KernelCase("scikit-learn", kernels.as_kernel(ConstantKernel(2.0) * RBF(0.9)), normal),
 ]
+LAPLACIAN = next(case for case in KERNEL_CASES if case.id == "laplacian")
 
 
 @dataclass(frozen=True)
@@ -116,16 +161,21 @@ class SketchCase:
         return self.id
 
 
-def _entry(cls: type[sketches.EntrySketch]) -> Callable[[int, int, int], sketches.Sketch]:
-    return lambda m, n, seed: cls(size=m, seed=seed)  # type: ignore[call-arg]
+def _entry(cls: Any) -> Callable[[int, int, int], sketches.Sketch]:
+    return lambda m, n, seed: cls(size=m, seed=seed)
 
 
-def _row(cls: type[sketches.RowSketch]) -> Callable[[int, int, int], sketches.Sketch]:
+def _row(cls: Any) -> Callable[[int, int, int], sketches.Sketch]:
     return lambda m, n, seed: cls(seed=seed)
 
 
-ENTRY_CASES = [SketchCase(name, _entry(cls)) for name, cls in sketches.SKETCHES.items() if issubclass(cls, sketches.EntrySketch)]
-ROW_CASES = [SketchCase(name, _row(cls)) for name, cls in sketches.SKETCHES.items() if issubclass(cls, sketches.RowSketch)]
+_NAMED = sketches.SKETCHES.items()
+ENTRY_CASES = [
+    SketchCase(name, _entry(cls)) for name, cls in _NAMED if issubclass(cls, sketches.EntrySketch)
+]
+ROW_CASES = [
+    SketchCase(name, _row(cls)) for name, cls in _NAMED if issubclass(cls, sketches.RowSketch)
+]
 ARRAY_CASE = SketchCase("array", lambda m, n, seed: sketches.ArraySketch(normal(m, n, seed)))
 SKETCH_CASES = [*ENTRY_CASES, *ROW_CASES, ARRAY_CASE]
 
@@ -138,12 +188,6 @@ def matrix_of(sketch: sketches.Sketch, n: int) -> Array:
     return sketch.entries(range(sketch.size), range(n))
 
 
-def state_of(kernel: kernels.Kernel, X: Array, Y: Array, sketch: sketches.Sketch, m: int) -> State:
-    """The state with m sketch rows, in float64."""
-    state = build(NumpyTiles(), kernel, X, Y, sketch)
-    return state.grown(m) if isinstance(sketch, sketches.RowSketch) else state
-
-
 def mixing(m: int, seed: int, condition: float = 1e3) -> Array:
     """A random Q (m, m) of the given condition number."""
     rng = np.random.default_rng(seed)
@@ -151,7 +195,92 @@ def mixing(m: int, seed: int, condition: float = 1e3) -> Array:
     return U * np.geomspace(1, condition, m) @ V
 
 
+# From points to a ridge, in one step
+
+
+def sample_for(
+    kernel: kernels.Kernel, X: Array, w: Array | None = None, backend: Backend | None = None
+) -> Sample:
+    """Points placed with weights, 1 unless given."""
+    backend = NumpyTiles() if backend is None else backend
+    points = backend.place(kernel, kernel.training_coordinates(X))
+    return sample_of(points, np.ones(len(X)) if w is None else w)
+
+
+def factor_for(sample: Sample, sketch: sketches.Sketch, m: int | None = None) -> Factor:
+    """The factor with m sketch rows, in float64."""
+    factor = factorize(sample, sketch, "float64")
+    grows = isinstance(sketch, sketches.RowSketch) and m is not None
+    return factor.grown(m) if grows and m else factor
+
+
+def basis_for(
+    kernel: kernels.Kernel,
+    X: Array,
+    Y: Array,
+    sketch: sketches.Sketch,
+    m: int | None = None,
+    *,
+    w: Array | None = None,
+    backend: Backend | None = None,
+) -> Basis:
+    """The basis with m sketch rows, in float64."""
+    sample = sample_for(kernel, X, w, backend)
+    return basis_of(factor_for(sample, sketch, m), sample.backend.tall(Y))
+
+
+def ridge_for(
+    basis: Basis,
+    lam: float,
+    fit_intercept: bool = False,
+    *,
+    precision: str = "float64",
+    budget: float = 1e-3,
+) -> Ridge:
+    """A basis with a penalty."""
+    intercept = Intercept(basis, lam) if fit_intercept else None
+    return Ridge(basis, lam, intercept, precision, budget)
+
+
+def at(model: Any, X: Array) -> AtPoints:
+    """A question about the rows of X, to whatever has a sample."""
+    points = model.sample.points
+    return AtPoints(points.backend.place(points.kernel, points.kernel.coordinates(X)))
+
+
+def values(kernel: kernels.Kernel, X: Array, Z: Array) -> Array:
+    """k(X, Z)/unit, dense: what backends compute with."""
+    return kernel(X, Z) / kernel.unit
+
+
+# Dense formulas, from scratch
+
+
 def nystrom(G: Array, S: Array, G_x: Array | None = None) -> Array:
     """Ĝ = G Sᵀ(S G Sᵀ)⁺S G, or its rows k̂(x, X) where G_x = k(x, X) (t, n) is given."""
     left = G if G_x is None else G_x
     return left @ S.T @ np.linalg.lstsq(S @ G @ S.T, S @ G, rcond=None)[0]
+
+
+def weights_of_y(G: Array, right: Array, w: Array, lam: float, fit_intercept: bool) -> Array:
+    """ℓ (t, n), with which the fit to Σ w (y − f − c)² + α‖f‖² predicts ℓᵀy; α = λΣw.
+
+    (G + α diag(1/w))ℓ = right or, with an intercept, the bordered system that asks for 1ᵀℓ = 1.
+    """
+    n = len(G)
+    A = G + lam * w.sum() * np.diag(1 / w)
+    if not fit_intercept:
+        return np.linalg.solve(A, right.T).T
+    bordered = np.block([[A, np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+    return np.linalg.solve(bordered, np.vstack([right.T, np.ones(len(right))]))[:n].T
+
+
+def variance_of(weights: Array, w: Array) -> Array:
+    """Σ ℓ²/w, the variance for unit noise: (t,)."""
+    return (weights**2 / w).sum(axis=1)
+
+
+def squared_bias(weights: Array, G: Array, right: Array, prior: Array) -> Array:
+    """‖k_x − Σ ℓ_i k_i‖² in the space of the kernel: (t,)."""
+    quadratic = np.einsum("ti,ij,tj->t", weights, G, weights)
+    return prior - 2 * (weights * right).sum(axis=1) + quadratic

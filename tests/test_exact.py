@@ -1,4 +1,5 @@
-"""The specification: identities the paper's formulas must satisfy, its rules for m and λ, and Assumption A1."""
+"""The specification: identities the paper's formulas must satisfy, its rules for m and λ, and
+Assumption A1."""
 
 from __future__ import annotations
 
@@ -6,15 +7,17 @@ import numpy as np
 import pytest
 from helpers import (
     KERNEL_CASES,
+    LAPLACIAN,
     SKETCH_CASES,
     KernelCase,
     SketchCase,
     assert_close,
+    factor_for,
     matrix_of,
     mixing,
     normal,
     nystrom,
-    state_of,
+    sample_for,
     targets,
     tol,
 )
@@ -62,7 +65,7 @@ def test_mean_is_scikit_learns():
 
 
 def test_v1_is_the_variance_of_the_mean():
-    """The mean is linear in y: its variance is the sum of the squares of its values at unit vectors."""
+    """The mean is linear in y: its variance is the sum of squares of its values at unit vectors."""
     K, k_x = problem(KERNEL_CASES[0])
     weights = exact.mean(K, k_x, np.eye(N), LAM)
     assert_close(exact.v1(K, k_x, LAM, 2.5), 2.5 * (weights**2).sum(axis=1))
@@ -78,8 +81,10 @@ def test_v3_is_the_variance_of_the_sketched_mean(case: KernelCase, sketch_case: 
 
 
 def some_sketch(case: KernelCase, sketch_case: SketchCase) -> np.ndarray:
+    """S as the data make it, for those that choose rows."""
     X = case.points(N)
-    return matrix_of(state_of(case.fitted(X), X, targets(N), sketch_case.make(M, N, 3), M).sketch, N)
+    factor = factor_for(sample_for(case.fitted(X), X), sketch_case.make(M, N, 3), M)
+    return matrix_of(factor.sketch, N)
 
 
 @pytest.mark.parametrize("sketch_case", SKETCH_CASES, ids=str)
@@ -92,15 +97,22 @@ def test_v2_is_nystrom_in_disguise(case: KernelCase, sketch_case: SketchCase):
     assert_close(exact.v2(K, S, k_x, LAM), (z**2).sum(axis=0) / N**2)
 
 
-@given(m=st.integers(1, M), condition=st.floats(1, 1e3), seed=st.integers(0, 10**6), lam=st.floats(1e-2, 10))
+@given(
+    m=st.integers(1, M),
+    condition=st.floats(1, 1e3),
+    seed=st.integers(0, 10**6),
+    lam=st.floats(1e-2, 10),
+)
 @settings(max_examples=30, deadline=None)
 def test_only_the_row_space_of_the_sketch_matters(m, condition, seed, lam):
-    K, k_x = problem(KERNEL_CASES[2])
+    K, k_x = problem(LAPLACIAN)
     S, y = normal(m, N, seed), targets(N)[:, 0]
     QS = mixing(m, seed, condition) @ S
-    assert_close(exact.v2(K, QS, k_x, lam), exact.v2(K, S, k_x, lam), condition=condition)
-    assert_close(exact.v3(K, QS, k_x, lam), exact.v3(K, S, k_x, lam), condition=condition)
-    assert_close(exact.sketched_mean(K, QS, k_x, y, lam), exact.sketched_mean(K, S, k_x, y, lam), condition=condition)
+    for variance in (exact.v2, exact.v3):
+        mixed, plain = variance(K, QS, k_x, lam), variance(K, S, k_x, lam)
+        assert_close(mixed, plain, condition=condition)
+    mixed, plain = (exact.sketched_mean(K, rows, k_x, y, lam) for rows in (QS, S))
+    assert_close(mixed, plain, condition=condition)
 
 
 @given(c=st.floats(1e-3, 1e3), sigma2=st.floats(1e-3, 1e3))
@@ -110,19 +122,23 @@ def test_variances_scale_with_the_noise(c, sigma2):
     S = normal(M, N)
     assert_close(exact.v1(K, k_x, LAM, c**2 * sigma2), c**2 * exact.v1(K, k_x, LAM, sigma2))
     for variance in (exact.v2, exact.v3, exact.v3_as_printed):
-        assert_close(variance(K, S, k_x, LAM, c**2 * sigma2), c**2 * variance(K, S, k_x, LAM, sigma2))
-
-
-@pytest.mark.parametrize(("lam", "expected"), [(5.0, 0), (4.0, 0), (3.9, 1), (1.0, 1), (0.5, 3), (0.1, 3), (1e-4, 4)])
-def test_s_lambda_counts_the_eigenvalues_above_lambda(lam, expected):
-    Q = np.linalg.qr(normal(4, 4))[0]
-    assert (
-        exact.s_lambda(Q * [4 * (1 + 1e-14) if lam != 4.0 else 4 * (1 - 1e-12), 1 - 1e-12, 1 - 1e-12, 1e-3] @ Q.T, lam) == expected
-    )
+        scaled = variance(K, S, k_x, LAM, c**2 * sigma2)
+        assert_close(scaled, c**2 * variance(K, S, k_x, LAM, sigma2))
 
 
 @pytest.mark.parametrize(
-    ("n", "alpha", "c", "lam", "m"), [(32, 2, 1, 1 / 16, 2), (1024, 2, 1.5, 1 / 256, 6), (8, 1, 1.2, 1 / 4, 3)]
+    ("lam", "expected"), [(5.0, 0), (4.0, 0), (3.9, 1), (1.0, 1), (0.5, 3), (0.1, 3), (1e-4, 4)]
+)
+def test_s_lambda_counts_the_eigenvalues_above_lambda(lam, expected):
+    """Eigenvalues 4, 1, 1 and 0.001, a little lower than that where λ is one of them."""
+    Q = np.linalg.qr(normal(4, 4))[0]
+    eigenvalues = np.array([4, 1, 1, 1e-3]) * (1 - 1e-12)
+    assert exact.s_lambda(Q * eigenvalues @ Q.T, lam) == expected
+
+
+@pytest.mark.parametrize(
+    ("n", "alpha", "c", "lam", "m"),
+    [(32, 2, 1, 1 / 16, 2), (1024, 2, 1.5, 1 / 256, 6), (8, 1, 1.2, 1 / 4, 3)],
 )
 def test_polynomial_rule_balances_at_the_eigenvalue_of_index_m(n, alpha, c, lam, m):
     """Example 1: s = n^(1/(2α+1)), λ = s^(−2α), m = ⌈cs⌉."""
@@ -131,8 +147,9 @@ def test_polynomial_rule_balances_at_the_eigenvalue_of_index_m(n, alpha, c, lam,
 
 @pytest.mark.parametrize(("c", "m"), [(8, 20), (10, 25), (12, 30)])
 def test_exponential_rule_gives_the_sizes_of_the_papers_experiment(c, m):
-    """Example 2 with p = 2: m = c√log n, "c = 8, 10, 12 (m = 20, 25, 30 approximately)" at n = 500."""
-    assert_close(np.array(exact.exponential_rule(500, 2, c)), np.array([np.sqrt(np.log(500)) / 500, m]))
+    """Example 2 with p = 2: m = c√log n at n = 500, "m = 20, 25, 30 approximately"."""
+    expected = np.array([np.sqrt(np.log(500)) / 500, m])
+    assert_close(np.array(exact.exponential_rule(500, 2, c)), expected)
 
 
 def test_exponential_rule_for_another_power():
@@ -141,7 +158,8 @@ def test_exponential_rule_for_another_power():
 
 
 def spectrum():
-    """K with eigenvalues 2^0 … 2^−9, λ between the fourth and the fifth, and the eigenvectors above and below."""
+    """K with eigenvalues 2^0 … 2^−9, λ between the fourth and the fifth, and the eigenvectors above
+    and below."""
     Q = np.linalg.qr(normal(10, 10))[0]
     D = 2.0 ** -np.arange(10)
     return Q * D @ Q.T, 0.1, Q[:, :4], Q[:, 4:], D[4:]
@@ -194,7 +212,7 @@ def test_assumption_a1_without_a_head_or_a_tail(lam, s):
 
 
 def test_a_gaussian_sketch_with_many_rows_satisfies_a1():
-    """Singular values of a 400 × 4 Gaussian matrix/√400 leave [1/2, 3/2] with probability < 2exp(−400·0.4²/2) < 1e-13, and
-    ‖SU₂D₂^(1/2)‖ ≤ 2√λ likewise."""
+    """Singular values of a 400 × 4 Gaussian matrix/√400 leave [1/2, 3/2] with probability
+    < 2exp(−400·0.4²/2) < 1e-13, and ‖SU₂D₂^(1/2)‖ ≤ 2√λ likewise."""
     K, lam, *_ = spectrum()
     assert exact.check_a1(K, normal(400, 10, seed=3) / 20, lam).holds(c=2)

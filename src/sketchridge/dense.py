@@ -136,7 +136,7 @@ class DenseRidge:
 
     def v1(self, query: AtPoints) -> Array:
         """V1(x) = ‖(K+λI)⁻¹M^½k_x‖²/Σw: (t,). O(n²) a point."""
-        return query.in_blocks(len(self.L), lambda some: self._budget(some)[0])
+        return query.in_blocks(len(self.L), lambda some: self._parts(some)[0])
 
     def gp(self, query: AtPoints) -> Array:
         """k(x,x) − k_xᵀM^½(K+λI)⁻¹M^½k_x: (t,)."""
@@ -153,15 +153,23 @@ class DenseRidge:
         return query.in_blocks(len(self.L), block)
 
     def _budget(self, query: AtPoints) -> tuple[Array, Array]:
+        """V1 and gp."""
+        v1, explained, of_constant = self._parts(query)
+        return v1, np.maximum(query.prior() - explained, 0) + of_constant
+
+    def _parts(self, query: AtPoints) -> tuple[Array, Array, Array | float]:
+        """V1, what gp is below k(x, x), and what the constant adds to it: without k(x, x), which a
+        precomputed kernel does not know."""
         k = query.columns(self.sample).host() * self.root[:, None]  # (n, t)
         half = solve_triangular(self.L, k, lower=True, check_finite=False)
-        gp = np.maximum(query.prior() - (half**2).sum(axis=0), 0)
+        explained = (half**2).sum(axis=0)
         z = solve_triangular(self.L, half, lower=True, trans="T", check_finite=False)
+        of_constant: Array | float = 0.0
         if self.fit_intercept:
             missing = 1 - self.root @ z
             z += np.outer(self.constant, self.lam / self.gap * missing)
-            gp += missing**2 * self.lam / self.gap
-        return (z**2).sum(axis=0) / self.sample.total, gp
+            of_constant = missing**2 * self.lam / self.gap
+        return (z**2).sum(axis=0) / self.sample.total, explained, of_constant
 
 
 def _cholesky(M: Array) -> Array:

@@ -29,6 +29,7 @@ class Sample:
     total: float  # Σw
     diag: Tall  # (n, 1): k(x, x)
     scales: Scales
+    uniform: bool  # whether all weights are the same
 
     @property
     def backend(self) -> Backend:
@@ -36,6 +37,12 @@ class Sample:
 
     def __len__(self) -> int:
         return len(self.points)
+
+    def gram(self, T: Tall, other: Tall | None = None) -> Array:
+        """TᵀMT', with T' = T where not given: (q, q')."""
+        if self.uniform:
+            return T.gram(other) / len(self)
+        return T.gram(other, self.weights) / self.total
 
 
 def sample_of(points: Points, w: Array) -> Sample:
@@ -52,7 +59,9 @@ def sample_of(points: Points, w: Array) -> Sample:
         rows=len(points),
     )
     backend = points.backend
-    return Sample(points, backend.tall(w[:, None]), total, backend.tall(diag[:, None]), scales)
+    uniform = bool((w == w[0]).all())
+    columns = (backend.tall(w[:, None]), total, backend.tall(diag[:, None]))
+    return Sample(points, *columns, scales, uniform)
 
 
 class Factor(ABC):
@@ -161,12 +170,11 @@ class RowFactor(Factor):
 
     @cached_property
     def gram(self) -> Array:
-        w = self.sample.weights
-        known = np.empty((0, 0)) if self.known is None else self.known
+        known = np.empty((0, 0)) if self.known is None else self.known / self.sample.total
         old = self.F.columns(0, len(known))
         new = self.F.columns(len(known))
-        across = old.gram(new, w)
-        return np.block([[known, across], [across.T, new.gram(weights=w)]]) / self.sample.total
+        across = self.sample.gram(old, new)
+        return np.block([[known, across], [across.T, self.sample.gram(new)]])
 
     @property
     def complete(self) -> bool:
@@ -251,14 +259,14 @@ class EntryFactor(Factor):
 
     @cached_property
     def gram(self) -> Array:
-        return self.F.held().gram(weights=self.sample.weights) / self.sample.total
+        return self.sample.gram(self.F.held())
 
     @property
     def complete(self) -> bool:
         trace = self.sample.scales.trace
         coarse = self.sketch.size * EPS[self.precision] * trace
         return bool(trace - self.explained.sum() <= 8 * (self.noise() + coarse)) and bool(
-            self.noise() < trace / 100
+            self.noise() <= trace / 100
         )
 
     def sensitivity(self) -> Array:

@@ -28,6 +28,7 @@ _BYTES = 2**30  # of the tall matrices while a block of points is refined
 _STEPS = 500  # before the residual is taken afresh
 _WIDTH = 256  # points in a block: wider ones gain little and cost more algebra
 _DEPENDENT = 1e-12  # squared length below which a direction is a combination of the others
+_PATIENCE = 3  # fresh starts that do not halve a residual before a column is given up
 _DROP = 1e-3  # of a residual, as far as steps in lower precision can be trusted
 _TINY = np.finfo(float).tiny
 
@@ -214,6 +215,7 @@ def _solve(
     """
     R = first.residual(B, Z)
     active = unfinished(_norms(Z), _norms(R)) | (first.precision != system.precision)
+    stalls = np.zeros(len(active), dtype=int)
     while active.any():
         before = _norms(R)
         drop = 0.0 if quick.precision == system.precision else _DROP
@@ -224,12 +226,12 @@ def _solve(
         better = after < before[columns]  # never true of NaN: such a column stays where it was
         Z = _replaced(Z, moved, columns[better], np.flatnonzero(better))
         R = _replaced(R, left, columns[better], np.flatnonzero(better))
-        helped = np.zeros(len(active), dtype=bool)
-        helped[columns] = after <= 0.5 * before[columns]
+        helped = after <= 0.5 * before[columns]
+        stalls[columns] = np.where(helped, 0, stalls[columns] + 1)
         active = unfinished(_norms(Z), _norms(R))
-        if (active & ~helped).any():
+        if (active & (stalls > 0)).any():
             if quick.precision == system.precision:
-                active &= helped
+                active &= stalls < _PATIENCE
             else:
                 quick = system
     return Z, R
@@ -240,10 +242,11 @@ def _descend(system: System, Z: Tall, R: Tall, unfinished: Judge, drop: float) -
     columns' directions.
 
     A column ends when it is finished, or when its residual (by recursion) has fallen by the factor
-    ``drop``.
+    ``drop``; the point with the smallest residual is its result.
     """
     columns = np.arange(Z.shape[1])
-    least = drop * _norms(R)
+    best = _norms(R)
+    least = drop * best
     out = Z
     P: Tall | None = None
     Q: Tall | None = None
@@ -256,8 +259,10 @@ def _descend(system: System, Z: Tall, R: Tall, unfinished: Judge, drop: float) -
             length = P.gram(R)
             Z = Z.map(lambda z, p: z + p, P @ length)
             R = R.map(lambda r, q: r - q, Q @ length)
-            out = _replaced(out, Z, columns, np.arange(len(columns)))
             size = _norms(R)
+            closer = np.flatnonzero(size < best[columns])  # never true of NaN
+            out = _replaced(out, Z, columns[closer], closer)
+            best[columns[closer]] = size[closer]
             if not np.isfinite(size).all():
                 break
             keep = unfinished(_norms(Z), 1.1 * size) & (size > least)

@@ -132,6 +132,12 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         return float(self._found.ridge.df)
 
     @property
+    def fitted_(self) -> Any:
+        """What the fit found, a frozen `Fitted` or `ExactFitted`. Internal: for other rooms of this
+        library, in a form that may change."""
+        return self._found
+
+    @property
     def _found(self) -> Any:
         check_is_fitted(self)
         return self._fitted

@@ -23,6 +23,7 @@ Array = np.ndarray
 _DIAGONAL = 1e-6  # rounding in TᵀMT, relative to λ, below which it is taken for diag(E)
 _EPS = EPS["float64"]
 _FEW = 4096  # rows up to which two passes cost nothing worth saving
+_SUMS = 16  # rounding of a sum over all rows, in ε and by measurement
 _TRIED = 64  # points by which it is judged whether one pass over the data will do
 _TINY = np.finfo(float).tiny
 
@@ -60,18 +61,9 @@ class Basis:
         return (F.beside(self.ones) @ right).held()
 
     @cached_property
-    def raw(self) -> tuple[Tall, Array, float]:
-        """[B 1] and A with T = B A, and the largest norm of a column of B: F and V where F is
-        formed anyway."""
-        if self.factor.F.right is None:
-            largest = float(np.sqrt(self.factor.explained.max(initial=0.0)))
-            return self.factor.F.beside(self.ones), self.V, largest
-        return self.wide, np.eye(len(self.E)), float(np.sqrt(self.largest))
-
-    @cached_property
     def M(self) -> Array:
         """TᵀMT itself, accurate in every entry relative to its row and column: (r, r)."""
-        return self.T.gram(weights=self.sample.weights) / self.sample.total
+        return self.sample.gram(self.T)
 
     @cached_property
     def targets(self) -> Tall:
@@ -87,7 +79,7 @@ class Basis:
         """E^(−½) TᵀM[Y 1], the targets and the constant in an orthonormal basis: (r, q + 1)."""
         if self.saved is not None:
             return self.saved[0]
-        products = self.factor.F.gram(self.targets, self.sample.weights) / self.sample.total
+        products = self.sample.gram(self.factor.F, self.targets)
         return self.V.T @ products / np.sqrt(self.E)[:, None]
 
     @cached_property
@@ -97,7 +89,7 @@ class Basis:
             return self.saved[1]
         explained = self.factor.F @ (self.V @ (self.P / np.sqrt(self.E)[:, None]))
         left = self.targets.map(lambda y, f: y - f, explained)
-        return left.gram(weights=self.sample.weights) / self.sample.total
+        return self.sample.gram(left)
 
     @property
     def o(self) -> Array:
@@ -311,32 +303,33 @@ class Ridge:
 
     def one_pass_v2(self, query: AtPoints) -> tuple[Array, Array]:
         """V2 from k_xᵀMk_x and TᵀMk_x, and a bound on its rounding: each (t,)."""
-        wide, _, _ = self.basis.raw
-        squares, products = query.moments(self.sample, wide, self.precision)
-        return self.v2_from_moments(squares, products.host(), self.precision)
+        squares, products = query.moments(self.sample, self.basis.wide, self.precision)
+        B = products.host()
+        sizes = np.sqrt(self.basis.E)
+        return self.v2_from_moments(squares, B[:, :-1], B[:, -1], sizes, self.precision)
 
-    def v2_from_moments(self, squares: Array, B: Array, precision: str) -> tuple[Array, Array]:
-        """The same from k_xᵀMk_x (t,) and k_xᵀM[B 1] (t, m + 1), with B of `Basis.raw`.
+    def v2_from_moments(
+        self, squares: Array, b: Array, ones: Array, sizes: Array, precision: str
+    ) -> tuple[Array, Array]:
+        """The same from k_xᵀMk_x (t,), b = TᵀMk_x (t, r) and 1ᵀMk_x (t,).
 
         The squared residual is s − Σ D b²(1 + λD), and with an intercept that of k_x with the
-        constant taken out, in the form of a sum wherever it can be one.
+        constant taken out. ``sizes`` (r,) are those of the vectors whose products with k_x are b:
+        √E for T itself.
         """
-        _, A, top = self.basis.raw
-        r = len(A)
-        b = B[:, :r] @ A
         C = b * self.D
-        size = np.sqrt((C**2).sum(axis=1))
         value = squares - (b * C) @ (1 + self.lam * self.D)
-        spread = squares + 4 * np.sqrt(squares) * top * size + self.basis.largest * size**2
+        size = np.sqrt((C**2) @ sizes**2)
+        spread = (np.sqrt(squares) + size) ** 2
         if self.intercept is not None:
-            total = B[:, r] - C @ self.basis.o  # eᵀMk_x = λ 1ᵀℓ
+            total = ones - C @ self.basis.o  # eᵀMk_x = λ 1ᵀℓ
             push = (self.lam - total) / self.intercept.gap
             e_residual = total - self.lam * ((C * self.D) @ self.basis.o)  # eᵀM(k_x − T C)
             inside = self.lam * self.D * self.basis.P[:, -1]
             squared = self.basis.rest[-1, -1] + (inside**2).sum()  # eᵀMe
             value = value + 2 * push * e_residual + push**2 * squared
-            spread = spread + (np.sqrt(squares) + abs(push) + top * size) ** 2
-        bound = 4 * EPS[precision] * spread
+            spread = (np.sqrt(squares) + size + abs(push)) ** 2
+        bound = _SUMS * EPS[precision] * spread
         return np.maximum(value, 0) * self.scale, bound * self.scale
 
     def residual_v2(self, query: AtPoints) -> Array:

@@ -182,7 +182,7 @@ class _Probe:
         self.rows = rows
         self.squares: Array | None = None
         self.products = np.empty((len(rows), 0))
-        self.ones = np.empty((len(rows), 0))
+        self.ones = np.empty(len(rows))
 
     def gap(self, ridge: Ridge) -> float:
         factor = ridge.basis.factor
@@ -191,9 +191,11 @@ class _Probe:
         self._add(ridge)
         a = factor.F.take(self.rows) @ ridge.basis.V
         v3 = ridge.v3_from_features(a)
-        moments = np.column_stack([self.products, self.ones])
+        b = self.products @ ridge.basis.V
+        largest = np.sqrt(factor.explained.max(initial=0.0))  # of the columns of F
+        sizes = np.full(b.shape[1], largest)
         assert self.squares is not None
-        v2, bound = ridge.v2_from_moments(self.squares, moments, "float64")
+        v2, bound = ridge.v2_from_moments(self.squares, b, self.ones, sizes, "float64")
         poor = np.flatnonzero(~(bound <= _ROUGH * v2))
         if len(poor):
             v2[poor] = ridge.residual_v2(self.query.some(poor))
@@ -209,7 +211,7 @@ class _Probe:
             )
             sums = products.host()
             self.squares = squares
-            self.ones = sums[:, -1:]
+            self.ones = sums[:, -1]
             self.products = sums[:, :-1]
         elif new.shape[1]:
             more = self.query.products(sample, new, "float64").host()

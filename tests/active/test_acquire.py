@@ -16,7 +16,9 @@ DRAWS = 20_000
 def drawn(acquisition, scores, rows, count, draws=DRAWS):
     """Rows drawn in each of many rounds: (draws, count)."""
     size = len(scores)
-    return np.array([acquisition(scores, rows, exponential_keys(7, r, size), count)[0] for r in range(draws)])
+    return np.array(
+        [acquisition(scores, rows, exponential_keys(7, r, size), count)[0] for r in range(draws)]
+    )
 
 
 def test_keys_are_a_function_of_seed_round_and_row():
@@ -35,7 +37,9 @@ def test_keys_are_exponential():
 @pytest.mark.parametrize("count", [1, 3, 7, 20])
 def test_every_acquisition_draws_distinct_rows_of_those_allowed(name, count):
     rows = np.array([1, 4, 5, 8, 9, 10, 12])
-    ids, probabilities = ACQUISITIONS[name](np.arange(20.0), rows, exponential_keys(0, 0, 20), count)
+    ids, probabilities = ACQUISITIONS[name](
+        np.arange(20.0), rows, exponential_keys(0, 0, 20), count
+    )
     assert len(ids) == len(probabilities) == min(count, len(rows))
     assert len(set(ids)) == len(ids)
     assert set(ids) <= set(rows)

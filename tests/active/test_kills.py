@@ -57,7 +57,9 @@ def campaign(url: str, folder: Path, kills: int, seed: int) -> None:
 
     def start(place: int) -> None:
         nonlocal started
-        workers[place] = context.Process(target=work, args=(url, folder / f"{started}.txt"), daemon=True)
+        workers[place] = context.Process(
+            target=work, args=(url, folder / f"{started}.txt"), daemon=True
+        )
         workers[place].start()
         started += 1
 

@@ -33,7 +33,9 @@ def measured(ids):
 
 def new(name="automatic", **options):
     estimator, acquisition = STRATEGIES[name]
-    return ActiveLearner(estimator, X, **{"batch_size": 10, "acquisition": acquisition, "random_state": 0, **options})
+    return ActiveLearner(
+        estimator, X, **{"batch_size": 10, "acquisition": acquisition, "random_state": 0, **options}
+    )
 
 
 def run(learner, rounds):
@@ -80,7 +82,10 @@ def test_scores_of_the_exact_estimator(score):
     learner = new("KRR+V1", score=score)
     run(learner, 2)
     rows = np.setdiff1d(np.arange(P), learner.labeled_ids_)
-    assert_close_each(learner.scores()[rows], getattr(learner.estimator_._ridge, "v1" if score == "auto" else score)(X[rows]))
+    assert_close_each(
+        learner.scores()[rows],
+        getattr(learner.estimator_._ridge, "v1" if score == "auto" else score)(X[rows]),
+    )
 
 
 def test_probabilities_are_the_share_of_the_score_among_points_that_could_be_drawn():
@@ -112,7 +117,9 @@ def test_a_model_by_rounds_is_the_one_by_partial_fits():
     learner = new()
     asked = run(learner, 3)
     bandwidth = median_bandwidth(X, Matern32())
-    model = SketchedKernelRidge(fit_intercept=True, bandwidth=bandwidth, random_state=learner._settings["seed"])
+    model = SketchedKernelRidge(
+        fit_intercept=True, bandwidth=bandwidth, random_state=learner._settings["seed"]
+    )
     for ids in asked:
         model.partial_fit(X[ids], measured(np.array(ids)))
     assert_close(learner.estimator_.predict(X), model.predict(X))
@@ -121,7 +128,12 @@ def test_a_model_by_rounds_is_the_one_by_partial_fits():
 
 def test_lambda_is_chosen_anew_and_the_sketch_grows_up_to_its_cap(monkeypatch):
     monkeypatch.setattr(learner_module, "_LARGEST_SKETCH", 96)
-    learner = ActiveLearner(SketchedKernelRidge(bandwidth=0.15, alpha=1e-6, sketch_tol=1e-3), X, batch_size=60, random_state=0)
+    learner = ActiveLearner(
+        SketchedKernelRidge(bandwidth=0.15, alpha=1e-6, sketch_tol=1e-3),
+        X,
+        batch_size=60,
+        random_state=0,
+    )
     run(learner, 3)
     sizes = [row["sketch_size"] for row in learner.history_ if "sketch_size" in row]
     learner.should_stop()
@@ -139,7 +151,9 @@ def test_pending_points_are_not_asked_for_twice_and_can_be_released():
     second = learner.ask(60)
     assert len(second) == 50
     assert not set(first) & set(second)
-    with pytest.raises(ValueError, match=r"All 200 points of the pool are labeled or pending \(200 are pending\)"):
+    with pytest.raises(
+        ValueError, match=r"All 200 points of the pool are labeled or pending \(200 are pending\)"
+    ):
         learner.ask()
     learner.release(first[:20])
     assert learner.pending_ids_.tolist() == [*first[20:], *second]
@@ -199,7 +213,9 @@ def test_without_a_rule_there_is_no_end():
 
 def test_expected_gain_is_what_the_labels_bring():
     """The gain is known before the labels: compare it with the posterior variance after telling them."""
-    learner = ActiveLearner(SketchedKernelRidge(alpha=0.1, sketch_size=10), X, batch_size=10, random_state=0)
+    learner = ActiveLearner(
+        SketchedKernelRidge(alpha=0.1, sketch_size=10), X, batch_size=10, random_state=0
+    )
     run(learner, 5)
     before = learner.estimator_._ridge.gp(X).mean()
     gain, even = learner.expected_gain(sample=P)
@@ -266,7 +282,9 @@ def test_two_learners_on_one_store_share_their_labels_and_their_model(url):
 @pytest.mark.parametrize(
     "estimator",
     [
-        SketchedKernelRidge(Matern32(bandwidth=np.array([1.0, 2.0])), alpha=np.float64(0.3), sketch_size=np.int64(9)),
+        SketchedKernelRidge(
+            Matern32(bandwidth=np.array([1.0, 2.0])), alpha=np.float64(0.3), sketch_size=np.int64(9)
+        ),
         SketchedKernelRidge("laplacian", bandwidth=[1.0, 0.5], random_state=3),
         ExactKernelRidge("matern52", alpha="loo", noise_variance=0.1),
     ],
@@ -279,7 +297,9 @@ def test_estimators_of_names_numbers_and_kernels_are_rebuilt(estimator, url):
     assert_close(again.estimator_.predict(X), learner.estimator_.predict(X))
 
 
-@pytest.mark.parametrize("options", [{"kernel": RBF()}, {"kernel": lambda A, B: A @ B.T}, {"sketch": np.eye(4)}])
+@pytest.mark.parametrize(
+    "options", [{"kernel": RBF()}, {"kernel": lambda A, B: A @ B.T}, {"sketch": np.eye(4)}]
+)
 def test_other_estimators_need_a_store_in_memory(options, tmp_path):
     url = f"sqlite:///{tmp_path / 'x.db'}"
     with pytest.raises(ValueError, match="neither a name, a number nor a kernel"):
@@ -339,7 +359,10 @@ def test_telling_nothing_is_fine():
     [
         ({"batch_size": 0}, "batch_size must be a whole number"),
         ({"batch_size": 2.5}, "batch_size must be a whole number"),
-        ({"acquisition": "best"}, "Unknown acquisition 'best': give one of 'weighted', 'top', 'uniform'"),
+        (
+            {"acquisition": "best"},
+            "Unknown acquisition 'best': give one of 'weighted', 'top', 'uniform'",
+        ),
         ({"score": "v1"}, "Unknown score 'v1' for SketchedKernelRidge"),
         ({"stop": "now"}, "stop must be a number of labels"),
         ({"store": "nonsense"}, "cannot be used"),
@@ -366,7 +389,9 @@ def test_other_estimators_are_refused():
 def test_a_fit_that_fails_does_not_lose_labels(tmp_path):
     """alpha too small for a dense factorisation: the labels are kept, the error says what to do, and both can be repeated."""
     url = f"sqlite:///{tmp_path / 'x.db'}"
-    learner = ActiveLearner(ExactKernelRidge("linear", alpha=1e-30), X, batch_size=5, store=url, random_state=0)
+    learner = ActiveLearner(
+        ExactKernelRidge("linear", alpha=1e-30), X, batch_size=5, store=url, random_state=0
+    )
     learner.tell(np.arange(30), measured(np.arange(30)))
     for _ in range(2):
         with pytest.raises(ValueError, match="alpha"):

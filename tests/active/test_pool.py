@@ -18,7 +18,14 @@ P, D = 150, 2
 def model_of(ids, X, **options):
     y = np.sin(X[ids]).sum(axis=1) + 0.1 * np.cos(40 * X[ids, 0])
     return SketchedKernelRidge(
-        **{"bandwidth": 1.0, "alpha": 0.1, "sketch_size": 12, "dtype": "float64", "random_state": 0, **options}
+        **{
+            "bandwidth": 1.0,
+            "alpha": 0.1,
+            "sketch_size": 12,
+            "dtype": "float64",
+            "random_state": 0,
+            **options,
+        }
     ).fit(X[ids], y)
 
 
@@ -38,7 +45,9 @@ def test_scores_by_increments_are_those_of_the_residual_form(sketch, fit_interce
         n = len(model._ridge.state.X)
         if stop > n or size > model.sketch_size_:
             model.sketch_size = size
-            extended(model, np.arange(n, stop), X) if stop > n else extended(model, np.arange(0, 1), X)
+            extended(model, np.arange(n, stop), X) if stop > n else extended(
+                model, np.arange(0, 1), X
+            )
         rows = np.arange(80, P)
         scores = variance(model._ridge, rows)
         assert variance.residual_form == (sketch in ("gaussian", "srht"))
@@ -51,7 +60,9 @@ def test_a_round_adds_to_the_sums_and_does_not_start_again(monkeypatch):
     variance, passes = PoolVariance(Pool(X)), []
     original = PoolVariance._add_rows
     monkeypatch.setattr(
-        PoolVariance, "_add_rows", lambda self, s, rows, n, r: passes.append((n, len(s.X))) or original(self, s, rows, n, r)
+        PoolVariance,
+        "_add_rows",
+        lambda self, s, rows, n, r: passes.append((n, len(s.X))) or original(self, s, rows, n, r),
     )
     model = model_of(np.arange(30), X)
     variance(model._ridge, np.arange(30, P))
@@ -131,7 +142,11 @@ class Counting(np.ndarray):
 def test_the_pool_is_never_copied_whole(monkeypatch):
     monkeypatch.setattr(pool_module, "_SUMS", 10)
     monkeypatch.setattr(pool_module, "_POINTS", 10)
-    monkeypatch.setattr(pool_module, "row_blocks", lambda n, width: [slice(i, min(i + 10, n)) for i in range(0, n, 10)])
+    monkeypatch.setattr(
+        pool_module,
+        "row_blocks",
+        lambda n, width: [slice(i, min(i + 10, n)) for i in range(0, n, 10)],
+    )
     X = normal(P, D)
     model = model_of(np.arange(30), X)
     PoolVariance(Pool(X.view(Counting)))(model._ridge, np.arange(30, P))
@@ -148,7 +163,15 @@ def test_a_memory_mapped_pool_is_read_where_it_is(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "make", [np.asarray, np.asfortranarray, pd.DataFrame, pl.DataFrame, lambda X: X[::2], lambda X: X.tolist()]
+    "make",
+    [
+        np.asarray,
+        np.asfortranarray,
+        pd.DataFrame,
+        pl.DataFrame,
+        lambda X: X[::2],
+        lambda X: X.tolist(),
+    ],
 )
 def test_tables_and_strided_arrays_are_pools(make):
     pool = Pool(make(normal(10, 3)))
@@ -161,7 +184,10 @@ def test_the_fingerprint_sees_every_value_and_the_shape():
     other[39, 2] = np.nextafter(other[39, 2], 9)
     marks = {Pool(A).fingerprint for A in (X, other, X[::-1], X.reshape(60, 2), X[:39])}
     assert len(marks) == 5
-    assert Pool(X.astype(np.float32)).fingerprint == Pool(X.astype(np.float32).astype(float)).fingerprint
+    assert (
+        Pool(X.astype(np.float32)).fingerprint
+        == Pool(X.astype(np.float32).astype(float)).fingerprint
+    )
 
 
 @pytest.mark.parametrize(

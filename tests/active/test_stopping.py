@@ -43,7 +43,9 @@ def test_reasons_are_sentences_with_their_figures():
     assert "has not improved on 1 over 2 rounds" in NoImprovement(2).reason(1, history([1, 2, 3]))
 
 
-@pytest.mark.parametrize("stop", [None, 30, Budget(30), [Budget(30), ScoreBelow(0.1, "mean"), NoImprovement(4, by=0.01)]])
+@pytest.mark.parametrize(
+    "stop", [None, 30, Budget(30), [Budget(30), ScoreBelow(0.1, "mean"), NoImprovement(4, by=0.01)]]
+)
 def test_rules_survive_the_way_through_a_store(stop):
     rules = as_stop_rules(stop)
     assert stop_rules_from(to_settings(rules)) == rules

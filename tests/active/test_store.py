@@ -96,7 +96,9 @@ def test_labels_keep_their_order_and_every_digit(store):
 def test_several_targets(store):
     store.tell(ids(1, 2), np.array([[1.0, 2], [3, 4]]))
     np.testing.assert_array_equal(store.labels()[1], [[1, 2], [3, 4]])
-    with pytest.raises(ValueError, match="Labels with 1 targets were given, but the campaign has 2"):
+    with pytest.raises(
+        ValueError, match="Labels with 1 targets were given, but the campaign has 2"
+    ):
         store.tell(ids(3), Y(1.0))
 
 
@@ -167,7 +169,9 @@ def test_a_missing_file_is_not_made(tmp_path):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("address", ["campaign.db", "nosuch://x", "sqlite://", "sqlite:///:memory:"])
+@pytest.mark.parametrize(
+    "address", ["campaign.db", "nosuch://x", "sqlite://", "sqlite:///:memory:"]
+)
 def test_what_is_no_address_is_refused(address):
     with pytest.raises(ValueError, match=r"sqlite:///campaign\.db"):
         SQLStore(address)

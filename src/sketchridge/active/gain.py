@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
+import copy
+import warnings
 from typing import Any
 
 import numpy as np
 
-from sketchridge.dense import DenseRidge, dense_ridge
-from sketchridge.state import Ridge
+from sketchridge.active.settings import Estimator
+from sketchridge.estimator import SketchedKernelRidge
 
-__all__ = ["with_points"]
+__all__ = ["mean_posterior_variance", "with_points"]
 
 Array = np.ndarray
 
 
-@singledispatch
-def with_points(ridge: Any, X_new: Array) -> Any:
-    """The ridge with further points at the same alpha = nλ. Their labels are left at 0: variances do not depend on them."""
-    raise TypeError(f"No further points for {type(ridge).__name__}.")
+def with_points(estimator: Estimator, X_new: Array) -> Estimator:
+    """A copy of a fitted estimator with further points at the same alpha.
+
+    Their labels are left at 0, since variances do not depend on them. An automatic sketch grows as
+    it would in a fit, so that points far from its landmarks count for what they are worth.
+    """
+    more: Any = copy.copy(estimator)
+    more.set_params(alpha=estimator.alpha_, noise_variance=1.0)
+    if isinstance(estimator, SketchedKernelRidge):
+        more.set_params(solver="sketch")
+    q = len(estimator.fitted_.noise)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return more.partial_fit(X_new, np.zeros((len(X_new), q)))
 
 
-@with_points.register
-def _(ridge: Ridge, X_new: Array) -> Ridge:
-    state = ridge.state.extended(X_new, np.zeros((len(X_new), ridge.state.Y.shape[1])))
-    return Ridge(state, ridge.lam * len(ridge.state.X) / len(state.X), ridge.fit_intercept, ridge.backend)
-
-
-@with_points.register
-def _(ridge: DenseRidge, X_new: Array) -> DenseRidge:
-    X = np.concatenate([ridge.X, X_new])
-    Y = np.concatenate([ridge.Y, np.zeros((len(X_new), ridge.Y.shape[1]))])
-    return dense_ridge(ridge.backend, ridge.kernel, X, Y, ridge.lam * len(ridge.X) / len(X), ridge.fit_intercept)
+def mean_posterior_variance(estimator: Estimator, X: Array) -> float:
+    """The mean of gp over points, in units of the kernel."""
+    return float(np.mean(estimator.variance(X, kind="gp")))

@@ -1,49 +1,69 @@
-"""The pool of unlabeled points: read in chunks, and scored at a cost that follows the new labels, not all of them."""
+"""The pool of unlabeled points, and V2 there at a cost that follows the new labels."""
 
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sketchridge.backends.base import Backend
+from sketchridge.active.scratch import Place, Scratch
+from sketchridge.backends import Backend, Points, Tall
 from sketchridge.factor import RowFactor
+from sketchridge.fitted import Fitted
+from sketchridge.kernels import Kernel
 from sketchridge.progress import status
-from sketchridge.state import Ridge, State, row_blocks
+from sketchridge.query import AtPoints
 
-__all__ = ["Pool", "PoolVariance"]
+__all__ = ["Pool", "PoolSums", "has_sums", "pool_sums", "v2_by_sums"]
 
 Array = np.ndarray
 _POINTS = 2**15  # scored at a time where nothing is kept of them
-_SUMS = 2**13  # points whose sums are updated at a time: what is computed of them stays in cache
-_MEMORY = 2**30  # bytes of statistics above which they live in a file
-_PROBES = 64
-_AGREEMENT = 0.01
-_TASK = "Updating the pool's statistics"
+_ROWS = 2**13  # whose sums are together: what is computed of them stays in cache
+_BYTES = 2**26  # of the pool looked at at a time
+_MEMORY = 2**30  # bytes of sums above which they live in a file
+_PLACED = 8  # times as much memory as for its points a pool must leave for them to stay placed
+_ROUGH = 0.01  # of V2: rounding beyond it is not worth having
+_SCORING = "Scoring the pool"
+_TASK = "Updating the statistics of the pool"
 
 
 class Pool:
-    """The rows that may be asked for: any array with rows, memory-mapped or not, which is never copied whole."""
+    """The rows that may be asked for.
+
+    An array that is mapped from a file is read where it is, a few rows at a time; any other that
+    could still be written to is copied.
+    """
 
     def __init__(self, data: Any) -> None:
         array = data if isinstance(data, np.ndarray) else np.asarray(data)
         if array.ndim != 2 or not array.size:
-            raise ValueError(f"The pool must be a table of points in rows and features in columns, got shape {array.shape}.")
+            raise ValueError(
+                "The pool must be a table of points in rows and features in columns, got shape "
+                f"{array.shape}."
+            )
         if array.dtype.kind not in "fiub":
-            raise ValueError(f"The pool must be numeric, got {array.dtype}: encode text columns first.")
-        self.array = array
-        digest = hashlib.blake2b(repr(array.shape).encode(), digest_size=16)
-        for rows in row_blocks(len(array), array.shape[1]):
+            raise ValueError(f"The pool must be numeric, got {array.dtype}: encode text first.")
+        is_safe = _is_mapped(array) or not array.flags.writeable
+        self.array = array if is_safe else np.array(array)
+        self.fingerprint = self._checked()
+
+    def _checked(self) -> str:
+        """A fingerprint of the shape and of every value, all of which are finite."""
+        digest = hashlib.blake2b(repr(self.array.shape).encode(), digest_size=16)
+        for rows in self.slices():
             X = self[rows]
-            if not np.isfinite(X).all():
-                bad = rows.start + int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
-                raise ValueError(f"Row {bad} of the pool has a missing or infinite value: remove or fill such rows first.")
+            finite = np.isfinite(X).all(axis=1)
+            if not finite.all():
+                bad = rows.start + int(np.argmin(finite))
+                raise ValueError(
+                    f"Row {bad} of the pool has a missing or infinite value: remove or fill such "
+                    "rows first."
+                )
             digest.update(X.data)
-        self.fingerprint = digest.hexdigest()
+        return digest.hexdigest()
 
     def __len__(self) -> int:
         return len(self.array)
@@ -51,167 +71,249 @@ class Pool:
     def __getitem__(self, rows: slice | Array) -> Array:
         return np.ascontiguousarray(self.array[rows], dtype=float)
 
+    @property
+    def size(self) -> int:
+        """Bytes of all points together."""
+        return 8 * self.array.size
+
+    def slices(self) -> list[slice]:
+        """All rows, so many at a time that they are small."""
+        step = max(1, _BYTES // (8 * self.array.shape[1]))
+        return [slice(i, min(i + step, len(self))) for i in range(0, len(self), step)]
+
     def apply(self, function: Callable[[Array], Array], rows: Array) -> Array:
         """A function of points at some rows, chunk by chunk: (p,), 0 elsewhere."""
         out = np.zeros(len(self))
-        for part in chunks(rows, _POINTS, "Scoring the pool"):
-            out[part] = function(self[part])
+        parts = [rows[i : i + _POINTS] for i in range(0, len(rows), _POINTS)]
+        with status(_SCORING) as say:
+            for done, part in enumerate(parts):
+                say(f"{_SCORING}: {done * _POINTS:,} of {len(rows):,} points")
+                out[part] = function(self[part])
         return out
 
 
-def chunks(rows: Array, size: int, task: str) -> Iterator[Array]:
-    """The rows, so many at a time."""
-    with status(task) as say:
-        for start in range(0, len(rows), size):
-            yield rows[start : start + size]
-            say(f"{task}: {min(start + size, len(rows)):,} of {len(rows):,} points")
+def _is_mapped(array: Any) -> bool:
+    """Whether an array stands in a file rather than in memory."""
+    while array is not None:
+        if isinstance(array, np.memmap):
+            return True
+        array = getattr(array, "base", None)
+    return False
 
 
 @dataclass(frozen=True, eq=False)
-class _Columns:
-    """An array of statistics (p, width), where the backend computes or in a scratch file that goes with it."""
+class _Block:
+    """Some rows of the pool, their points where those stay placed, and their sums: (t, 2 + r)."""
 
-    backend: Backend
-    array: Any
-    file: Any
-    shape: tuple[int, int]
-
-    @classmethod
-    def make(cls, backend: Backend, shape: tuple[int, int], free: int) -> _Columns:
-        """Zeros, in memory where they fit into so many bytes."""
-        size = 8 * shape[0] * shape[1]
-        if size <= free:
-            return cls(backend, backend.zeros(*shape), None, shape)
-        file = tempfile.NamedTemporaryFile(prefix="sketchridge-")  # noqa: SIM115, it lives as long as the array
-        file.truncate(size)
-        return cls(backend, None, file, shape)
-
-    @property
-    def held(self) -> int:
-        """Bytes in memory."""
-        return 0 if self.array is None else 8 * self.shape[0] * self.shape[1]
-
-    def __getitem__(self, rows: Array) -> Any:
-        values = self._around(rows)[rows - rows[0]]
-        return values if self.file is None else self.backend.asarray(values)
-
-    def __setitem__(self, rows: Array, values: Any) -> None:
-        self._around(rows)[rows - rows[0]] = values if self.file is None else self.backend.to_numpy(values)
-
-    def _around(self, rows: Array) -> Any:
-        """A view from the first to the last row. A file is mapped anew each time, so that only these take memory."""
-        start, stop, width = int(rows[0]), int(rows[-1]) + 1, self.shape[1]
-        if self.array is not None:
-            return self.array[start:stop]
-        return np.memmap(self.file, dtype=float, mode="r+", offset=8 * width * start, shape=(stop - start, width))
+    rows: Array
+    query: AtPoints | None
+    sums: Tall | Place
 
 
-class PoolVariance:
-    """V2 over a pool as labels arrive.
+@dataclass(frozen=True, eq=False)
+class PoolSums:
+    """[k_xᵀWk_x  k_xᵀW1  k_xᵀWF] for points x of a pool, sums over the labeled points.
 
-    With a landmark sketch the rows F_i of the factor never change, and V2(x) follows from ‖k_x‖², 1ᵀk_x and Fᵀk_x, sums over the
-    labeled points to which new ones are added: O(m·n_new·p + m²·p) a round. New columns of F, when the sketch grows, take a
-    pass over all labeled points. Other sketches are scored afresh.
-
-    Parameters
-    ----------
-    pool : the points.
-    memory : bytes of statistics that may be held in memory; what is larger lives in a scratch file.
+    W = diag(w) holds their weights. With a landmark sketch the rows of F never change, so that the
+    sums for a later fit are these and those over points that are new, or whose weight is; columns
+    of F that are new take a pass over all labeled points. `pool_sums` makes them completely before
+    anyone sees them, and they never change: an update that is interrupted leaves those there were.
     """
 
-    def __init__(self, pool: Pool, *, memory: int = _MEMORY) -> None:
-        self.pool, self.memory = pool, memory
-        self.residual_form = False
-        self._state: State | None = None
+    kernel: Kernel
+    backend: Backend
+    X: Array  # (n, d), the labeled points
+    w: Array  # (n,)
+    pivots: Array  # (r,), of the landmarks
+    blocks: tuple[_Block, ...]
+    scratch: Scratch | None  # where the sums are, if not in memory
 
-    def _reset(self, backend: Backend) -> None:
-        self._sums = _Columns.make(backend, (len(self.pool), 2), self.memory)  # ‖k_x‖² and 1ᵀk_x
-        self._products: list[_Columns] = []  # Fᵀk_x, a piece for each time the sketch grew
+    def precede(self, fitted: Fitted) -> bool:
+        """Whether the labeled points and the landmarks here are the first of the fit's."""
+        if self.kernel is not fitted.kernel or self.backend is not fitted.backend:
+            return False
+        same_points = np.array_equal(fitted.data.X[: len(self.X)], self.X)
+        return same_points and np.array_equal(_pivots(fitted)[: len(self.pivots)], self.pivots)
 
-    def __call__(self, ridge: Ridge, rows: Array) -> Array:
-        """V2(x)/σ² at these rows of the pool, 0 at the others: (p,). A row that is left out once is not to come back.
+    def places(self, rows: Array, size: int) -> list[Array] | None:
+        """Where these rows of a pool of that size stand in each block; None if one is nowhere."""
+        is_wanted = np.zeros(size, dtype=bool)
+        is_wanted[rows] = True
+        found = [np.flatnonzero(is_wanted[block.rows]) for block in self.blocks]
+        return found if sum(map(len, found)) == len(rows) else None
 
-        The form by sums loses digits where λ is small against the kernel's smoothness; where it differs from the residual form by
-        more than 1% on a few rows, all are computed in residual form, as ``residual_form`` then says.
-        """
-        if isinstance(ridge.state.factor, RowFactor):
-            self._update(ridge.state, rows)
-            scores = self._scores(ridge, rows)
-            probe = rows[np.linspace(0, len(rows) - 1, min(_PROBES, len(rows))).astype(int)]
-            wanted = ridge.v2(self.pool[probe])
-            self.residual_form = bool((np.abs(scores[probe] - wanted) > _AGREEMENT * wanted).any())
-            if not self.residual_form:
-                return scores
-        self.residual_form = True
-        return self.pool.apply(ridge.v2, rows)
-
-    def _update(self, state: State, rows: Array) -> None:
-        """Bring the sums up to a state that extends the one they stand for; start again for any other."""
-        old = self._state
-        if old is None or not _extends(state, old):
-            self._reset(state.backend)
-            old = None
-        n_old, r_old = old.factor.F.shape if old is not None else (0, 0)
-        n, r = state.factor.F.shape
-        self._state = state
-        if n > n_old:
-            self._add_rows(state, rows, n_old, r_old)
-        if r > r_old:
-            self._add_columns(state, rows, r_old)
-
-    def _add_rows(self, state: State, rows: Array, n_old: int, r: int) -> None:
-        """Sums over the points from ``n_old`` on, for the columns there are."""
-        X, backend = state.X[n_old:], state.backend
-        right = backend.xp.concat([state.factor.F[n_old:, :r], backend.zeros(len(X), 1) + 1], axis=1)
-        none = backend.zeros(len(X), 0)
-        for part in chunks(rows, _SUMS, _TASK):
-            points = self.pool[part]
-            left = backend.matmul(state.kernel, points, X, right)
-            sqnorm = backend.residual_sqnorm(state.kernel, points, X, none, backend.zeros(len(points), 0))
-            self._sums[part] += backend.xp.stack([sqnorm, left[:, r]], axis=1)
-            start = 0
-            for piece in self._products:
-                piece[part] += left[:, start : start + piece.shape[1]]
-                start += piece.shape[1]
-
-    def _add_columns(self, state: State, rows: Array, r_old: int) -> None:
-        """A pass over all labeled points for the columns from ``r_old`` on."""
-        F = state.factor.F[:, r_old:]
-        held = sum(piece.held for piece in [self._sums, *self._products])
-        piece = _Columns.make(state.backend, (len(self.pool), F.shape[1]), self.memory - held)
-        for part in chunks(rows, _SUMS, _TASK):
-            piece[part] = state.backend.matmul(state.kernel, self.pool[part], state.X, F)
-        self._products.append(piece)
-
-    def _scores(self, ridge: Ridge, rows: Array) -> Array:
-        """From b = Hᵀk_x: (max(‖k_x‖² − Σ b²/E, 0) + Σ b²/E·(λ/(E+λ))²)/(nλ)²."""
-        state, lam, n, backend, xp = ridge.state, ridge.lam, len(ridge.state.X), ridge.state.backend, ridge.state.xp
-        root, kept = xp.sqrt(state.E), (lam * ridge.D) ** 2
-        basis, sums = state.V / (np.sqrt(n) * root), xp.stack([xp.ones_like(kept), kept], axis=1)
-        scores = np.zeros(len(self.pool))
-        for part in chunks(rows, _SUMS, "Scoring the pool"):
-            sqnorm, total = self._sums[part].T
-            left = xp.concat([piece[part] for piece in self._products] or [backend.zeros(len(part), 0)], axis=1)
-            a = backend.product(left, basis)  # (t, r): b/√E
-            explained, remaining = (a**2 @ sums).T
-            v2 = (xp.clip(sqnorm - explained, min=0) + remaining) / (n * lam) ** 2
-            if ridge.fit_intercept:
-                v2 = self._with_intercept(ridge, v2, a * root, total)
-            scores[part] = backend.to_numpy(v2)
-        return scores
-
-    def _with_intercept(self, ridge: Ridge, v2: Any, b: Any, total: Any) -> Any:
-        """‖w + (1 − 1ᵀw)u‖² from ‖w‖², with 1ᵀw = 1ᵀ(K̂+λI)⁻¹k_x/n and uᵀw = λ 1ᵀ(K̂+λI)⁻²k_x/(n·1ᵀ(I−Ĥ)1)."""
-        lam, n, E, u, xp = ridge.lam, len(ridge.state.X), ridge.state.E, ridge.unit_weights, ridge.state.xp
-        o = xp.sqrt(E) * ridge.state.P[:, -1]  # Hᵀ1
-        missing = 1 - (total - b @ (ridge.D * o)) / (n * lam)
-        u_w = (total - b @ (o / E * (1 - (lam * ridge.D) ** 2))) / (n * lam * ridge.constant_gap)
-        return xp.clip(v2 + 2 * missing * u_w + missing**2 * (u @ u), min=0)
+    def sums(self, block: _Block) -> Tall:
+        """The sums of a block, where the backend computes."""
+        if not isinstance(block.sums, Place):
+            return block.sums
+        assert self.scratch is not None
+        return self.backend.tall(self.scratch.get(block.sums))
 
 
-def _extends(new: State, old: State) -> bool:
-    """Whether the rows and columns of the old factor are the first of the new one's."""
-    if not isinstance(old.factor, RowFactor) or not isinstance(new.factor, RowFactor) or new.kernel is not old.kernel:
-        return False
-    r = len(old.factor.pivots)
-    return np.array_equal(new.X[: len(old.X)], old.X) and np.array_equal(new.factor.pivots[:r], old.factor.pivots)
+def has_sums(fitted: Fitted) -> bool:
+    """Whether V2 can be had from sums: F has a row for each labeled point that never changes."""
+    return isinstance(fitted.factor, RowFactor) and fitted.factor.F.right is None
+
+
+def pool_sums(
+    pool: Pool, rows: Array, fitted: Fitted, start: PoolSums | None = None, *, memory: int = _MEMORY
+) -> PoolSums:
+    """The sums of a fit at some rows of the pool, from those of an earlier fit where that can be.
+
+    O(m·n_new·p) for n_new new points, O(m_new·n·p) for m_new new landmarks. Sums beyond ``memory``
+    bytes are kept in a scratch file.
+    """
+    places = None
+    if start is not None and start.precede(fitted):
+        places = start.places(rows, len(pool))
+    if start is None or places is None:
+        blocks = _fresh_blocks(rows)
+        increment = _everything(fitted)
+    else:
+        blocks = _kept_blocks(start, places)
+        increment = _difference(start, fitted)
+    width = 2 + fitted.factor.F.shape[1]
+    size = 8 * len(rows) * width
+    in_memory = size <= memory and fitted.backend.worth_holding(len(rows), width)
+    scratch = None if in_memory else Scratch(size)
+    stays = _PLACED * pool.size <= memory
+    made = []
+    with fitted.backend.alone(), status(_TASK) as say:
+        for block in blocks:
+            query = block.query
+            if query is None:
+                query = fitted.at(pool[block.rows])
+            sums = increment.added(query, block.sums)
+            kept = sums if scratch is None else scratch.put(sums.host())
+            made.append(_Block(block.rows, query if stays else None, kept))
+            say(f"{_TASK}: {sum(len(b.rows) for b in made):,} of {len(rows):,} points")
+    return PoolSums(
+        fitted.kernel,
+        fitted.backend,
+        fitted.data.X,
+        fitted.data.w,
+        _pivots(fitted),
+        tuple(made),
+        scratch,
+    )
+
+
+def v2_by_sums(pool: Pool, sums: PoolSums, fitted: Fitted) -> tuple[Array, Array]:
+    """V2 for unit noise at the rows of the sums, 0 elsewhere: (p,), and the rows of which it was
+    computed as a residual, because rounding in the sums could be more than 1% of it.
+
+    O(m²) a point.
+    """
+    scores = np.zeros(len(pool))
+    poor = [np.empty(0, dtype=np.intp)]
+    with fitted.backend.alone():
+        for block in sums.blocks:
+            v2, bound = _from_sums(fitted, sums.sums(block))
+            scores[block.rows] = v2
+            poor.append(block.rows[~(bound <= _ROUGH * v2)])
+    again = np.concatenate(poor)
+    if len(again):
+        residual = pool.apply(lambda X: fitted.ridge.residual_v2(fitted.at(X)), again)
+        scores[again] = residual[again]
+    return scores, again
+
+
+def _from_sums(fitted: Fitted, sums: Tall) -> tuple[Array, Array]:
+    """V2 and a bound on its rounding: each (t,)."""
+    ridge = fitted.ridge
+    total = fitted.sample.total
+    squares, ones = sums.columns(0, 2).host().T / total
+    b = (sums.columns(2) @ (ridge.basis.V / total)).held()
+    sizes = np.full(b.shape[1], np.sqrt(fitted.factor.explained.max(initial=0.0)))
+    v2 = np.empty(len(b))
+    bound = np.empty(len(b))
+
+    def fill(rows: slice) -> None:
+        v2[rows], bound[rows] = ridge.v2_from_moments(
+            squares[rows], b.take(rows), ones[rows], sizes, fitted.plan.full
+        )
+
+    fitted.backend.each(fill, len(b), b.shape[1])
+    return v2, bound
+
+
+@dataclass(frozen=True, eq=False)
+class _Increment:
+    """What is to be added to sums."""
+
+    points: Points  # labeled points that are new, or whose weight is
+    weights: Tall  # (n', 1): by how much their weights grew
+    T: Tall  # (n', 1 + r): [1 F] there, with the columns there were
+    columns: Tall  # (n, r'): columns of F that are new
+    fitted: Fitted
+
+    def added(self, query: AtPoints, sums: Tall | None) -> Tall:
+        """The sums at some points with this added; None stands for no sums yet."""
+        sample = self.fitted.sample
+        backend = sample.backend
+        precision = self.fitted.plan.full
+        if sums is None or len(self.points):
+            squares, products = backend.moments(
+                query.points, self.points, self.T, weights=self.weights, precision=precision
+            )
+            more = backend.tall(squares[:, None]).beside(products)
+            sums = more if sums is None else sums.map(lambda a, b: a + b, more)
+        if not self.columns.shape[1]:
+            return sums
+        products = backend.matmul(
+            query.points, sample.points, self.columns, weights=sample.weights, precision=precision
+        )
+        return sums.beside(products)
+
+
+def _everything(fitted: Fitted) -> _Increment:
+    """All labeled points, where there are no sums yet."""
+    sample = fitted.sample
+    F = fitted.factor.F
+    T = fitted.ridge.basis.ones.beside(F)
+    return _Increment(sample.points, sample.weights, T, F.columns(F.shape[1]), fitted)
+
+
+def _difference(start: PoolSums, fitted: Fitted) -> _Increment:
+    """What a fit has beyond the sums of an earlier one."""
+    sample = fitted.sample
+    F = fitted.factor.F
+    r = len(start.pivots)
+    gained = fitted.data.w.copy()
+    gained[: len(start.w)] -= start.w
+    rows = np.flatnonzero(gained)
+    T = np.column_stack([np.ones(len(rows)), F.columns(0, r).take(rows)])
+    backend = sample.backend
+    weights = backend.tall(gained[rows, None])
+    return _Increment(sample.points.take(rows), weights, backend.tall(T), F.columns(r), fitted)
+
+
+@dataclass(frozen=True, eq=False)
+class _Start:
+    """Rows of the pool, and the points and sums they have so far."""
+
+    rows: Array
+    query: AtPoints | None
+    sums: Tall | None
+
+
+def _fresh_blocks(rows: Array) -> Iterator[_Start]:
+    for i in range(0, len(rows), _ROWS):
+        yield _Start(rows[i : i + _ROWS], None, None)
+
+
+def _kept_blocks(start: PoolSums, places: list[Array]) -> Iterator[_Start]:
+    """The blocks there are, with the rows that are still wanted, one at a time."""
+    for block, kept in zip(start.blocks, places, strict=True):
+        sums = start.sums(block)
+        query = block.query
+        if len(kept) < len(block.rows):
+            sums = Tall(start.backend, (sums.part(kept),))
+            query = None if query is None else query.some(kept)
+        if len(kept):
+            yield _Start(block.rows[kept], query, sums)
+
+
+def _pivots(fitted: Fitted) -> Array:
+    assert isinstance(fitted.factor, RowFactor)
+    return fitted.factor.pivots

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,9 @@ try:
     import sqlalchemy as sa
     from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 except ImportError as error:
-    raise ImportError("A store needs SQLAlchemy, which is not installed: pip install 'sketchridge[store]'.") from error
+    raise ImportError(
+        "A store needs SQLAlchemy, which is not installed: pip install 'sketchridge[store]'."
+    ) from error
 
 __all__ = ["SQLStore"]
 
@@ -64,7 +67,11 @@ _rounds = sa.Table(
 
 
 class SQLStore(Store):
-    """One campaign in one database. Every method is one transaction; those that write take turns on the campaign's row."""
+    """One campaign in one database.
+
+    Every method is one transaction, unless `transaction` makes several one. Those that write take
+    turns on the campaign's row.
+    """
 
     def __init__(self, url: str, *, notes: Mapping[str, Any] | None = None) -> None:
         """``notes`` are kept with the settings of a campaign that begins here."""
@@ -77,14 +84,21 @@ class SQLStore(Store):
             ) from None
         if self._engine.dialect.name == "sqlite":
             if self._engine.url.database in (None, "", ":memory:"):
-                raise ValueError("An SQLite store needs a file, such as sqlite:///campaign.db; for memory only leave store=None.")
+                raise ValueError(
+                    "An SQLite store needs a file, such as sqlite:///campaign.db; for memory only leave store=None."
+                )
             sa.event.listen(self._engine, "connect", _leave_transactions_to_us)
             sa.event.listen(self._engine, "begin", _take_turns)
         self._notes = dict(notes or {})
+        self._inside = threading.local()  # the connection of a transaction of several calls
 
     def begin(self, settings: Mapping[str, Any], pool: Array | None) -> None:
         """Start a campaign. ValueError if the database holds one already."""
-        values = {"id": 1, "settings": {**settings, "notes": self._notes}, "pool": None if pool is None else _packed(pool)}
+        values = {
+            "id": 1,
+            "settings": {**settings, "notes": self._notes},
+            "pool": None if pool is None else _packed(pool),
+        }
         with self._reporting(), self._engine.begin() as connection:
             _metadata.create_all(connection)
             if connection.execute(sa.select(_campaign.c.id)).first() is not None:
@@ -124,19 +138,29 @@ class SQLStore(Store):
             if np.isin(ids, taken).any():
                 return False
             rows = zip(ids.tolist(), probabilities.tolist(), strict=True)
-            connection.execute(_draws.insert(), [{"id": i, "round": round_number, "probability": p} for i, p in rows])
+            connection.execute(
+                _draws.insert(),
+                [{"id": i, "round": round_number, "probability": p} for i, p in rows],
+            )
             return True
 
     def release(self, ids: Array) -> None:
         with self._writing() as connection:
             checked_pending(ids, _pending_ids(connection))
-            one = _draws.update().where(_draws.c.id == sa.bindparam("of"), _draws.c.released.is_(False)).values(released=True)
+            one = (
+                _draws.update()
+                .where(_draws.c.id == sa.bindparam("of"), _draws.c.released.is_(False))
+                .values(released=True)
+            )
             if len(ids):
                 connection.execute(one, [{"of": i} for i in ids.tolist()])
 
     def tell(self, ids: Array, Y: Array) -> None:
         with self._writing() as connection:
-            known, first = _known_labels(connection, ids), connection.execute(sa.select(_labels.c.y).limit(1)).scalar()
+            known, first = (
+                _known_labels(connection, ids),
+                connection.execute(sa.select(_labels.c.y).limit(1)).scalar(),
+            )
             new = checked_labels(ids, Y, known, None if first is None else len(first))
             if new.any():
                 rows = zip(ids[new].tolist(), Y[new].tolist(), strict=True)
@@ -144,9 +168,13 @@ class SQLStore(Store):
 
     def labels(self, start: int = 0) -> tuple[Array, Array]:
         with self._reading() as connection:
-            rows = connection.execute(sa.select(_labels.c.id, _labels.c.y).order_by(_labels.c.number).offset(start)).all()
+            rows = connection.execute(
+                sa.select(_labels.c.id, _labels.c.y).order_by(_labels.c.number).offset(start)
+            ).all()
         ids = np.array([row.id for row in rows], dtype=np.int64)
-        return ids, np.array([row.y for row in rows], dtype=float).reshape(len(rows), len(rows[0].y) if rows else 1)
+        return ids, np.array([row.y for row in rows], dtype=float).reshape(
+            len(rows), len(rows[0].y) if rows else 1
+        )
 
     def draws(self) -> list[Draw]:
         with self._reading() as connection:
@@ -166,13 +194,16 @@ class SQLStore(Store):
         with self._reading() as connection:
             return [Round(row.number, row.labels, row.metrics) for row in connection.execute(query)]
 
-    def open_round(self, least: int) -> None:
+    def open_round(self, least: int, labels: int | None = None) -> None:
+        newest = _rounds.select().order_by(_rounds.c.number.desc()).limit(1)
         with self._writing() as connection:
-            labels = connection.execute(sa.select(sa.func.count()).select_from(_labels)).scalar_one()
-            last = connection.execute(_rounds.select().order_by(_rounds.c.number.desc()).limit(1)).first()
+            told = connection.execute(sa.select(sa.func.count()).select_from(_labels)).scalar_one()
+            count = told if labels is None else min(labels, told)
+            last = connection.execute(newest).first()
             number, before = (last.number + 1, last.labels) if last else (0, 0)
-            if labels >= least and labels > before:
-                connection.execute(_rounds.insert().values(number=number, labels=labels, metrics={}))
+            if count >= least and count > before:
+                values = {"number": number, "labels": count, "metrics": {}}
+                connection.execute(_rounds.insert().values(values))
 
     def record(self, round_number: int, metrics: Mapping[str, Any]) -> None:
         one = _rounds.c.number == round_number
@@ -181,14 +212,28 @@ class SQLStore(Store):
             connection.execute(_rounds.update().where(one).values(metrics={**old, **metrics}))
 
     @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self._writing() as connection:
+            self._inside.connection = connection
+            try:
+                yield
+            finally:
+                self._inside.connection = None
+
+    @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
-        with self._reporting(), self._engine.begin() as connection:
-            yield connection
+        inside = getattr(self._inside, "connection", None)
+        with self._reporting():
+            if inside is not None:
+                yield inside
+                return
+            with self._engine.begin() as connection:
+                yield connection
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
         """A transaction in which no other process writes."""
-        with self._reporting(), self._engine.begin() as connection:
+        with self._reading() as connection:
             connection.execute(sa.select(_campaign.c.id).with_for_update())
             yield connection
 
@@ -199,7 +244,9 @@ class SQLStore(Store):
             yield
         except SQLAlchemyError as error:
             cause = str(getattr(error, "orig", None) or error).strip()
-            raise OSError(f"The store {_hidden(self._engine.url)} failed: {cause}. Nothing was changed.") from error
+            raise OSError(
+                f"The store {_hidden(self._engine.url)} failed: {cause}. Nothing was changed."
+            ) from error
 
 
 def _known_labels(connection: sa.Connection, ids: Array) -> dict[int, list[float]]:
@@ -207,17 +254,27 @@ def _known_labels(connection: sa.Connection, ids: Array) -> dict[int, list[float
     known = {}
     for start in range(0, len(ids), _MANY):
         one_of = _labels.c.id.in_(ids[start : start + _MANY].tolist())
-        known.update({row.id: row.y for row in connection.execute(sa.select(_labels.c.id, _labels.c.y).where(one_of))})
+        known.update(
+            {
+                row.id: row.y
+                for row in connection.execute(sa.select(_labels.c.id, _labels.c.y).where(one_of))
+            }
+        )
     return known
 
 
 def _known_ids(connection: sa.Connection) -> Array:
-    return np.array(connection.execute(sa.select(_labels.c.id).order_by(_labels.c.number)).scalars().all(), dtype=np.int64)
+    return np.array(
+        connection.execute(sa.select(_labels.c.id).order_by(_labels.c.number)).scalars().all(),
+        dtype=np.int64,
+    )
 
 
 def _pending_ids(connection: sa.Connection) -> Array:
     told = sa.exists().where(_labels.c.id == _draws.c.id)
-    query = sa.select(_draws.c.id).where(_draws.c.released.is_(False), ~told).order_by(_draws.c.number)
+    query = (
+        sa.select(_draws.c.id).where(_draws.c.released.is_(False), ~told).order_by(_draws.c.number)
+    )
     return np.array(connection.execute(query).scalars().all(), dtype=np.int64)
 
 

@@ -8,7 +8,16 @@ from dataclasses import asdict, dataclass
 from numbers import Integral, Real
 from typing import Any
 
-__all__ = ["STOPS", "Budget", "NoImprovement", "ScoreBelow", "StopRule", "as_stop_rules", "stop_rules_from", "to_settings"]
+__all__ = [
+    "STOPS",
+    "Budget",
+    "NoImprovement",
+    "ScoreBelow",
+    "StopRule",
+    "as_stop_rules",
+    "stop_rules_from",
+    "to_settings",
+]
 
 History = Sequence[Mapping[str, Any]]
 
@@ -46,14 +55,22 @@ class ScoreBelow(StopRule):
 
     def __post_init__(self) -> None:
         if not isinstance(self.threshold, Real) or not self.threshold > 0:
-            raise ValueError(f"The threshold of the score must be a positive number, got {self.threshold!r}.")
+            raise ValueError(
+                f"The threshold of the score must be a positive number, got {self.threshold!r}."
+            )
         if self.statistic not in ("largest", "mean"):
-            raise ValueError(f"Unknown statistic {self.statistic!r} of the score: give 'largest' or 'mean'.")
+            raise ValueError(
+                f"Unknown statistic {self.statistic!r} of the score: give 'largest' or 'mean'."
+            )
 
     def reason(self, labels: int, history: History) -> str:
         score = history[-1].get(f"{self.statistic}_score") if history else None
         below = score is not None and score < self.threshold
-        return f"the {self.statistic} score, {score:.3g}, is below {self.threshold:.3g}" if below else ""
+        return (
+            f"the {self.statistic} score, {score:.3g}, is below {self.threshold:.3g}"
+            if below
+            else ""
+        )
 
 
 @dataclass(frozen=True)
@@ -66,7 +83,9 @@ class NoImprovement(StopRule):
     def __post_init__(self) -> None:
         _check_count("The number of rounds without improvement", self.rounds)
         if not isinstance(self.by, Real) or not 0 <= self.by < 1:
-            raise ValueError(f"The relative improvement must be a number from 0 to 1, got {self.by!r}.")
+            raise ValueError(
+                f"The relative improvement must be a number from 0 to 1, got {self.by!r}."
+            )
 
     def reason(self, labels: int, history: History) -> str:
         errors = [row["loo_error"] for row in history]
@@ -78,7 +97,9 @@ class NoImprovement(StopRule):
         return f"the leave-one-out error has not improved on {best:.3g} over {self.rounds} rounds"
 
 
-STOPS: dict[str, type[StopRule]] = {cls.__name__: cls for cls in (Budget, ScoreBelow, NoImprovement)}
+STOPS: dict[str, type[StopRule]] = {
+    cls.__name__: cls for cls in (Budget, ScoreBelow, NoImprovement)
+}
 
 
 def as_stop_rules(stop: Any) -> list[StopRule]:
@@ -87,9 +108,17 @@ def as_stop_rules(stop: Any) -> list[StopRule]:
         return []
     if isinstance(stop, Integral) and not isinstance(stop, bool):
         return [Budget(int(stop))]
-    rules: list[Any] = [stop] if isinstance(stop, StopRule) else list(stop) if isinstance(stop, Iterable) else [None]
+    rules: list[Any] = (
+        [stop]
+        if isinstance(stop, StopRule)
+        else list(stop)
+        if isinstance(stop, Iterable)
+        else [None]
+    )
     if isinstance(stop, str) or not all(isinstance(rule, StopRule) for rule in rules):
-        raise ValueError(f"stop must be a number of labels, a rule such as {', '.join(STOPS)}, or a list of rules, got {stop!r}.")
+        raise ValueError(
+            f"stop must be a number of labels, a rule such as {', '.join(STOPS)}, or a list of rules, got {stop!r}."
+        )
     return rules
 
 
@@ -99,7 +128,10 @@ def to_settings(rules: Iterable[StopRule]) -> list[dict[str, Any]]:
 
 
 def stop_rules_from(settings: Iterable[Mapping[str, Any]]) -> list[StopRule]:
-    return [STOPS[values["rule"]](**{k: v for k, v in values.items() if k != "rule"}) for values in settings]
+    return [
+        STOPS[values["rule"]](**{k: v for k, v in values.items() if k != "rule"})
+        for values in settings
+    ]
 
 
 def _check_count(what: str, value: Any) -> None:

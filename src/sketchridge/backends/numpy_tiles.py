@@ -22,7 +22,7 @@ __all__ = ["NumpyTiles"]
 Array = np.ndarray
 Filler = Callable[[slice, slice, Array], Array]
 _SMALL = 2**16  # kernel evaluations below which threads cost more than they save
-_STRIP = 2**22  # numbers in a strip of a tall matrix while it is worked on
+_STRIP = 2**20  # numbers in a strip of a tall matrix while it is worked on
 _REMEDY = "give a smaller sketch_size, or fewer rows"
 
 
@@ -74,8 +74,11 @@ class NumpyTiles(Backend):
 
         def strip(rows: slice, out: Array) -> None:
             C = fill(rows, slice(0, len(Q)), np.empty(out.shape))
-            if F.shape[1]:
-                C -= F.part(rows) @ F_Q.T
+            first = 0
+            for panel in F.panels:
+                stop = first + panel.shape[1]
+                C -= panel[rows] @ F_Q[:, first:stop].T
+                first = stop
             out[:] = solve_triangular(L, C.T, lower=True, check_finite=False).T
 
         return self._by_rows(strip, len(P), len(Q), len(Q))
@@ -85,13 +88,13 @@ class NumpyTiles(Backend):
     ) -> Tall:
         narrow, right = _narrowest(T)
         dtype = np.dtype(precision)
-        order: Any = "F" if dtype == np.float64 else "C"  # as OpenBLAS is fastest
-        V, lift = _operand(P.kernel, narrow, weights, dtype, order)
+        V, lift = _operand(P.kernel, narrow, weights, dtype)
         fill = _filler(P, Q, dtype)
         if P is Q and self._worth_mirroring(V):
-            sums = Tall(self, (np.ldexp(self._mirrored(fill, V, order), -lift),))
+            sums = Tall(self, (np.ldexp(self._mirrored(fill, V), -lift),))
         else:
-            sums = self._by_rows(partial(self._products, fill, V, lift, order), len(P), V.shape[1], len(Q))
+            strip = partial(self._products, fill, V, lift)
+            sums = self._by_rows(strip, len(P), V.shape[1], len(Q))
         return sums if right is None else sums @ right
 
     def moments(
@@ -99,14 +102,16 @@ class NumpyTiles(Backend):
     ) -> tuple[Array, Tall]:
         narrow, right = _narrowest(T)
         dtype = np.dtype(precision)
-        order: Any = "F" if dtype == np.float64 else "C"
-        V, lift = _operand(P.kernel, narrow, weights, dtype, order)
+        V, lift = _operand(P.kernel, narrow, weights, dtype)
         fill = _filler(P, Q, dtype)
         squares = np.zeros(len(P))
         w = weights.whole()[:, 0]
 
         def strip(rows: slice, out: Array) -> None:
-            self._products(fill, V, lift, order, rows, out, lambda k, cols: _add(squares[rows], k, w[cols]))
+            def also(k: Array, cols: slice) -> None:
+                _add(squares[rows], k, w[cols])
+
+            self._products(fill, V, lift, rows, out, also)
 
         sums = self._by_rows(strip, len(P), V.shape[1], len(Q))
         return squares, sums if right is None else sums @ right
@@ -116,7 +121,6 @@ class NumpyTiles(Backend):
         fill: Filler,
         V: Array,
         lift: int,
-        order: Any,
         rows: slice,
         out: Array,
         also: Callable[[Array, slice], None] | None = None,
@@ -124,7 +128,7 @@ class NumpyTiles(Backend):
         """k(P[rows], Q) V into ``out``, tile by tile; each is then given to ``also``."""
         size = rows.stop - rows.start
         tile = np.empty((size, self.tile), dtype=V.dtype)
-        part = np.empty((size, V.shape[1]), dtype=V.dtype, order=order)
+        part = np.empty((size, V.shape[1]), dtype=V.dtype)
         out[:] = 0
         for cols in _slices(len(V), self.tile):
             k = fill(rows, cols, tile)
@@ -139,7 +143,7 @@ class NumpyTiles(Backend):
         enough = len(V) >= 4 * self.workers * self.tile
         return enough and 8 * V.size * self.workers <= self.memory
 
-    def _mirrored(self, fill: Filler, V: Array, order: Any) -> Array:
+    def _mirrored(self, fill: Filler, V: Array) -> Array:
         """k(P, P) V from the tiles on and above the diagonal, each used as it is and transposed.
 
         Threads sum their tiles apart, so that the result does not depend on which is first.
@@ -150,7 +154,7 @@ class NumpyTiles(Backend):
         def share(worker: int) -> Array:
             out = np.zeros(V.shape)
             tile = np.empty((self.tile, self.tile), dtype=V.dtype)
-            part = np.empty((self.tile, V.shape[1]), dtype=V.dtype, order=order)
+            part = np.empty((self.tile, V.shape[1]), dtype=V.dtype)
             for i, rows in enumerate(blocks):
                 if min(i % turn, -(i + 1) % turn) != worker:
                     continue
@@ -266,11 +270,11 @@ def _narrowest(T: Tall) -> tuple[Tall, Array | None]:
 
 
 def _operand(
-    kernel: Kernel, T: Tall, weights: Tall | None, dtype: np.dtype, order: Any
+    kernel: Kernel, T: Tall, weights: Tall | None, dtype: np.dtype
 ) -> tuple[Array, int]:
     """diag(w) T in a precision, times a power of two: products with small kernel values are then
     normal numbers, many times faster."""
-    out = np.empty(T.shape, dtype=dtype, order=order)
+    out = np.empty(T.shape, dtype=dtype)
     largest = 0.0
     if dtype == np.float32 and kernel.geometry == "distance":
         most = 1.0 if weights is None else float(weights.whole().max(initial=0.0))

@@ -31,7 +31,8 @@ class Points:
 
     def take(self, rows: Array | slice) -> Points:
         """Some of the points."""
-        return Points(self.backend, self.kernel, self.U[rows])
+        chosen = rows if isinstance(rows, slice) else np.ascontiguousarray(rows)
+        return Points(self.backend, self.kernel, self.U[chosen])
 
     def append(self, more: Points) -> Points:
         """These points and then others."""

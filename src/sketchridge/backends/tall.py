@@ -34,9 +34,21 @@ class Tall:
 
     def part(self, rows: slice | Array) -> Any:
         """Some rows, as the backend's array; a view where there is one panel."""
-        pieces = [panel[rows] for panel in self.panels]
-        joined = pieces[0] if len(pieces) == 1 else self.backend.joined(pieces, axis=1)
-        return joined if self.right is None else joined @ self.right
+        chosen = rows if isinstance(rows, slice) else np.ascontiguousarray(rows)
+        pieces = [panel[chosen] for panel in self.panels]
+        if self.right is not None:
+            return self._times_right(pieces)
+        return pieces[0] if len(pieces) == 1 else self.backend.joined(pieces, axis=1)
+
+    def _times_right(self, pieces: Sequence[Any]) -> Any:
+        """[pieces side by side] times ``right``, without putting them side by side."""
+        first = pieces[0].shape[1]
+        total = pieces[0] @ self.right[:first]
+        for piece in pieces[1:]:
+            stop = first + piece.shape[1]
+            total += piece @ self.right[first:stop]
+            first = stop
+        return total
 
     def host(self) -> Array:
         """The matrix as a NumPy array: (n, q)."""
@@ -150,7 +162,7 @@ class Tall:
         """The same with some rows set to 0."""
         out = self.backend.empty(*self.shape)
         out[:] = self.whole()
-        out[rows] = 0
+        out[np.ascontiguousarray(rows)] = 0
         return Tall(self.backend, (out,))
 
     def draw(self, u: Array) -> Array:

@@ -91,8 +91,7 @@ class TorchArrays(Backend):
         step = -(-q // 8) or 1
         for i in range(0, q, step):
             out[i : i + step, i:] = block[:, i : i + step].T @ block[:, i:]
-            out[i + step :, i : i + step] = out[i : i + step, i + step :].T
-        return out
+        return torch.triu(out) + torch.triu(out, 1).T
 
     def worth_holding(self, n: int, q: int) -> bool:
         size = 8 * n * q

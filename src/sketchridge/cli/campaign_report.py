@@ -27,13 +27,20 @@ def campaign_page(learner: ActiveLearner, target: str, gain: str, shown: int) ->
     for draw, size in (
         (lambda ax: plot_error_curve(history, ax=ax), (7, 3.8)),
         (lambda ax: plot_scores(learner.scores()[rows], ax=ax), (7, 3.8)),
-        (lambda ax: plot_pool(sample, learner._pool[labeled], learner._pool[pending], ax=ax), (7, 5.2)),
+        (
+            lambda ax: plot_pool(sample, learner._pool[labeled], learner._pool[pending], ax=ax),
+            (7, 5.2),
+        ),
     ):
         figure, (ax,) = new_figure(size=size)
         draw(ax)
         ax.spines[["top", "right"]].set_visible(False)
         figures.append(figure)
-    settings = {k: v for k, v in learner._settings.items() if k in ("acquisition", "score", "batch_size", "seed", "estimator")}
+    settings = {
+        k: v
+        for k, v in learner._settings.items()
+        if k in ("acquisition", "score", "batch_size", "seed", "estimator")
+    }
     sections = [
         Section(
             "Error as labels arrive",
@@ -52,6 +59,15 @@ def campaign_page(learner: ActiveLearner, target: str, gain: str, shown: int) ->
             [picture(figures[2], "labeled and pending points in the pool")],
         ),
         Section("Rounds", "", [table(history)]),
-        Section("Settings", "", [table([{"setting": name, "value": str(value)} for name, value in settings.items()])]),
+        Section(
+            "Settings",
+            "",
+            [table([{"setting": name, "value": str(value)} for name, value in settings.items()])],
+        ),
     ]
-    return page(f"Campaign: {target}", lead, sections, footer=f"Made by sketchridge {version('sketchridge')}.")
+    return page(
+        f"Campaign: {target}",
+        lead,
+        sections,
+        footer=f"Made by sketchridge {version('sketchridge')}.",
+    )

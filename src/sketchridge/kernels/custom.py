@@ -55,7 +55,8 @@ class Precomputed(Kernel):
     """A kernel matrix in place of points: (n, n) for a fit, k(X_new, X) (t, n) for new points.
 
     The coordinates of a training point are its row number and its row, of any other point −1 and
-    its row, so that k(u, v) is an entry of u's row wherever v is a training point.
+    its row, so that k(u, v) is an entry of u's row wherever v is a training point, and of v's
+    wherever u is.
     """
 
     def training_coordinates(self, X: Array) -> Array:
@@ -68,7 +69,11 @@ class Precomputed(Kernel):
         return np.column_stack([np.full(len(X), -1.0), X])
 
     def block(self, U: Array, V: Array) -> Array:
-        return U[:, 1:][:, V[:, 0].astype(int)]
+        if (V[:, 0] >= 0).all():
+            return U[:, 1:][:, V[:, 0].astype(int)]
+        if (U[:, 0] < 0).any():
+            raise ValueError("k between new points is not in a precomputed kernel matrix.")
+        return self.block(V, U).T
 
     def diagonal(self, U: Array) -> Array:
         if (U[:, 0] < 0).any():

@@ -1,0 +1,175 @@
+"""Appending rows equals fitting them all."""
+
+import numpy as np
+import pytest
+from helpers import assert_close, matrix_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import (
+    ALPHA,
+    SKETCH_NAMES,
+    H,
+    M,
+    N,
+    X,
+    Y,
+    assert_same_answers,
+    auto_and_names,
+    fixed,
+    intercepts,
+    makers,
+    names,
+    points,
+    sketched,
+    values,
+    y,
+)
+
+ATTRIBUTES = (
+    "lambda_",
+    "noise_variance_",
+    "effective_dof_",
+    "loo_error_",
+    "gap_",
+    "eigenvalues_",
+    "s_lambda_",
+)
+ENTRY_NAMES = [name for name in SKETCH_NAMES if name not in ("landmarks", "rpcholesky")]
+
+
+def split_fit(model, A, b, cuts):
+    """Fit on the first rows, append the others."""
+    model.fit(A[: cuts[0]], b[: cuts[0]])
+    for start, stop in zip(cuts, [*cuts[1:], len(A)], strict=True):
+        if start < stop:
+            assert model.partial_fit(A[start:stop], b[start:stop]) is model
+    return model
+
+
+@names
+@given(data=st.data())
+@settings(max_examples=12, deadline=None)
+def test_appending_rows_equals_fitting_them_all(name, data):
+    """Any split, one target or three, with and without intercept, under the sketch as it ended."""
+    cuts = sorted(data.draw(st.lists(st.integers(M, N), min_size=1, max_size=4)))
+    b = data.draw(st.sampled_from([y, Y]))
+    options = {
+        "fit_intercept": data.draw(st.booleans()),
+        "bandwidth": data.draw(st.sampled_from([H, [0.5, 0.9]])),
+    }
+    model = split_fit(sketched(sketch=name, sketch_size=M, **options), X, b, cuts)
+    whole = sketched(sketch=model.sketch_, **options).fit(X, b)
+    assert_same_answers(model, whole)
+    assert_close(model.alpha_, ALPHA)
+    for attribute in ATTRIBUTES:
+        assert_close(getattr(model, attribute), getattr(whole, attribute))
+    assert_close(model.certificate_.norm, whole.certificate_.norm, scale=1.0)
+
+
+@given(data=st.data())
+@settings(max_examples=12, deadline=None)
+def test_appending_to_an_exact_fit_equals_fitting_all_rows(data):
+    cuts = sorted(data.draw(st.lists(st.integers(2, N), min_size=1, max_size=4)))
+    options = {
+        "fit_intercept": data.draw(st.booleans()),
+        "alpha": data.draw(st.sampled_from([ALPHA, "gcv", "loo"])),
+    }
+    model = split_fit(fixed(**options), X, Y, cuts)
+    whole = fixed(**options).fit(X, Y)
+    assert_same_answers(model, whole)
+    for attribute in ("lambda_", "noise_variance_", "effective_dof_", "loo_error_"):
+        assert_close(getattr(model, attribute), getattr(whole, attribute))
+
+
+@pytest.mark.parametrize("name", ENTRY_NAMES)
+def test_appending_rows_equals_a_fit_with_the_same_seed(name):
+    """Entries of these sketches are functions of (seed, i, j): they are the same whoever asks, and
+    when."""
+    model = split_fit(sketched(sketch=name, sketch_size=M), X, y, [20, 33, 34])
+    assert_same_answers(model, sketched(sketch=name, sketch_size=M).fit(X, y))
+
+
+def test_appending_to_an_array_sketch_adds_zero_columns():
+    S = np.random.default_rng(0).standard_normal((M, 50))
+    model = split_fit(sketched(sketch=S), X, y, [50])
+    whole = sketched(sketch=np.hstack([S, np.zeros((M, N - 50))])).fit(X, y)
+    assert_same_answers(model, whole)
+
+
+@pytest.mark.filterwarnings("ignore:.*too small for a sketch")
+@pytest.mark.parametrize("alpha", ["gcv", "loo"])
+@intercepts
+def test_a_penalty_left_to_the_data_is_chosen_anew(alpha, fit_intercept):
+    options = {"alpha": alpha, "fit_intercept": fit_intercept}
+    model = split_fit(sketched(sketch_size=40, **options), X, y, [60])
+    whole = sketched(sketch=model.sketch_, **options).fit(X, y)
+    assert_close(model.lambda_, whole.lambda_)
+    assert_same_answers(model, whole)
+
+
+@pytest.mark.filterwarnings("ignore:The sketch reached its largest automatic size")
+@auto_and_names
+def test_an_automatic_sketch_may_grow_but_keeps_its_rows(name):
+    A = points(300)
+    b = values(A)[:, 0]
+    options = {"alpha": 2.0, "bandwidth": 0.2}
+    model = sketched(sketch=name, **options).fit(A[:60], b[:60])
+    first = matrix_of(model.sketch_, 60)
+    model.partial_fit(A[60:], b[60:])
+    S = matrix_of(model.sketch_, 300)
+    assert model.sketch_size_ > len(first)
+    np.testing.assert_array_equal(S[: len(first), :60], first)
+    if name not in ENTRY_NAMES:
+        assert not S[: len(first), 60:].any()
+    whole = sketched(sketch=model.sketch_, **options).fit(A, b)
+    condition = np.linalg.cond(S) if name == "fourier" else 1.0  # near frequencies, near rows
+    assert_same_answers(model, whole, condition=condition)
+
+
+@makers
+@pytest.mark.parametrize("bandwidth", ["median", "gcv"])
+def test_the_bandwidth_is_kept(make, bandwidth):
+    model = make(bandwidth=bandwidth).fit(X[:40], y[:40])
+    chosen = model.bandwidth_
+    model.partial_fit(3 * X[40:], y[40:])
+    assert model.bandwidth_ == chosen
+
+
+@makers
+def test_partial_fit_may_come_first(make):
+    assert_same_answers(make().partial_fit(X, y), make().fit(X, y))
+
+
+@makers
+def test_a_single_row_can_be_appended(make):
+    size = {"sketch_size": M} if make is sketched else {}
+    model = split_fit(make(**size), X, y, list(range(N - 3, N)))
+    sketch = {"sketch": model.sketch_} if make is sketched else {}
+    assert_same_answers(model, make(**sketch).fit(X, y))
+
+
+def test_rows_that_are_there_already_can_be_appended():
+    """They change weights and means only; the landmarks stay."""
+    rng = np.random.default_rng(7)
+    more = rng.choice(N, 30)
+    b = rng.standard_normal(30)
+    for options in ({}, {"fit_intercept": True}, {"alpha": "gcv", "sketch_size": 60}):
+        model = sketched(**options).fit(X, y).partial_fit(X[more], b)
+        given = {"sketch": model.sketch_} | ({"alpha": "gcv"} if "alpha" in options else {})
+        given |= {"fit_intercept": options.get("fit_intercept", False)}
+        whole = sketched(**given).fit(np.vstack([X, X[more]]), np.append(y, b))
+        assert_same_answers(model, whole)
+        for attribute in ATTRIBUTES:
+            assert_close(getattr(model, attribute), getattr(whole, attribute))
+
+
+@makers
+def test_a_buffer_that_is_used_again_is_not_a_view(make):
+    """A reused buffer must not change the rows that were given before."""
+    buffer = np.empty((40, 2))
+    model = make()
+    for first in (0, 40):
+        buffer[:] = X[first : first + 40]
+        model.partial_fit(buffer, y[first : first + 40])
+    whole = split_fit(make(), X, y, [40])
+    np.testing.assert_array_equal(model.predict(X), whole.predict(X))

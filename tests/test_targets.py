@@ -1,0 +1,168 @@
+"""Several targets, noise and scale of y, the intercept, and intervals."""
+
+import numpy as np
+import pytest
+from helpers import assert_close, assert_close_each
+from problems import (
+    ALPHA,
+    SEED,
+    X_TEST,
+    M,
+    N,
+    T,
+    X,
+    Y,
+    classes,
+    full_makers,
+    intercepts,
+    kinds,
+    makers,
+    names,
+    points,
+    sketched,
+    values,
+    y,
+)
+from scipy.stats import norm
+
+penalties = pytest.mark.parametrize("alpha", [ALPHA, "gcv", "loo"])
+
+
+@makers
+@intercepts
+def test_several_targets_are_one_each(make, fit_intercept):
+    model = make(fit_intercept=fit_intercept).fit(X, Y)
+    mean, std = model.predict(X_TEST, return_std=True)
+    low, high = model.predict_interval(X_TEST)
+    assert mean.shape == std.shape == low.shape == high.shape == (T, 3)
+    assert model.noise_variance_.shape == (3,)
+    for j in range(3):
+        single = make(fit_intercept=fit_intercept).fit(X, Y[:, j])
+        single_mean, single_std = single.predict(X_TEST, return_std=True)
+        assert_close(mean[:, j], single_mean)
+        assert_close(std[:, j], single_std)
+        assert_close(model.noise_variance_[j], single.noise_variance_)
+        assert_close([low[:, j], high[:, j]], single.predict_interval(X_TEST))
+        assert_close(model.variance(X_TEST, "gp"), single.variance(X_TEST, "gp"))
+
+
+@makers
+@intercepts
+def test_variance_is_proportional_to_the_noise(make, fit_intercept):
+    options = {"fit_intercept": fit_intercept}
+    one, nine = (make(noise_variance=s, **options).fit(X, y) for s in (0.2, 9 * 0.2))
+    assert nine.noise_variance_ == 9 * 0.2
+    for kind in kinds(one):
+        factor = 1 if kind in ("gp", "bias2") else 9
+        assert_close_each(nine.variance(X_TEST, kind), factor * one.variance(X_TEST, kind))
+    std = one.predict(X_TEST, return_std=True)[1]
+    assert_close_each(nine.predict(X_TEST, return_std=True)[1], 3 * std)
+
+
+@makers
+def test_one_noise_variance_for_each_target(make):
+    model = make(noise_variance=[0.1, 0.2, 0.4]).fit(X, Y)
+    np.testing.assert_array_equal(model.noise_variance_, [0.1, 0.2, 0.4])
+    std = model.predict(X_TEST, return_std=True)[1]
+    assert_close(std[:, 1], np.sqrt(2) * std[:, 0])
+    np.testing.assert_array_equal(make(noise_variance=0.1).fit(X, Y).noise_variance_, [0.1] * 3)
+
+
+@makers
+@intercepts
+@penalties
+@pytest.mark.parametrize("c", [1024.0, 2.0**-300, 2.0**300])
+def test_scaling_y_scales_mean_and_std(make, fit_intercept, alpha, c):
+    one, scaled = (make(alpha=alpha, fit_intercept=fit_intercept).fit(X, s * y) for s in (1, c))
+    assert_close(scaled.predict(X_TEST) / c, one.predict(X_TEST))
+    std = one.predict(X_TEST, return_std=True)[1]
+    assert_close_each(scaled.predict(X_TEST, return_std=True)[1] / c, std)
+    assert_close(scaled.lambda_, one.lambda_)
+
+
+@makers
+@penalties
+@pytest.mark.parametrize("c", [1.0, -1e3])
+def test_an_intercept_follows_a_shift_of_y(make, alpha, c):
+    one, shifted = (make(alpha=alpha, fit_intercept=True).fit(X, y + s) for s in (0, c))
+    assert_close(shifted.predict(X_TEST), one.predict(X_TEST) + c)
+    for kind in kinds(one):
+        assert_close(shifted.variance(X_TEST, kind), one.variance(X_TEST, kind))
+
+
+@makers
+@pytest.mark.parametrize("bandwidth", ["median", "gcv"])
+def test_an_intercept_follows_a_large_shift_whatever_the_bandwidth(make, bandwidth):
+    """The bandwidth is chosen for y without its constant."""
+    options = {"fit_intercept": True, "alpha": "gcv", "bandwidth": bandwidth}
+    one, shifted = (make(**options).fit(X, y + c) for c in (0, 2.0**23))
+    assert shifted.bandwidth_ == one.bandwidth_
+    assert_close(shifted.predict(X_TEST) - 2.0**23, one.predict(X_TEST), scale=2.0**23)
+
+
+@pytest.mark.parametrize("c", [1.0, -1e3])
+@names
+def test_an_intercept_follows_a_shift_of_y_under_every_sketch(name, c):
+    options = {"sketch": name, "sketch_size": M, "fit_intercept": True}
+    one, shifted = (sketched(**options).fit(X, y + s) for s in (0, c))
+    assert_close(shifted.predict(X_TEST), one.predict(X_TEST) + c)
+    for kind in kinds(one):
+        assert_close(shifted.variance(X_TEST, kind), one.variance(X_TEST, kind))
+
+
+@makers
+def test_noise_variance_is_estimated(make):
+    """σ̂² has a standard deviation of about 0.045σ² = σ²√(2/n), and next to no bias: off by a
+    quarter with probability 1e-7."""
+    A = points(1000)
+    model = make(alpha=0.01).fit(A, values(A)[:, 0])
+    assert abs(model.noise_variance_ / 0.01 - 1) < 0.25
+
+
+# intervals
+
+
+@makers
+def test_intervals_are_normal_around_the_mean(make):
+    model = make().fit(X, y)
+    mean, std = model.predict(X_TEST, return_std=True)
+    for level in (0.5, 0.95, 0.999):
+        for include_noise in (True, False):
+            low, high = model.predict_interval(
+                X_TEST, confidence_level=level, include_noise=include_noise
+            )
+            width = np.sqrt(std**2 + model.noise_variance_) if include_noise else std
+            assert_close((low + high) / 2, mean)
+            assert_close((high - low) / 2, norm.isf((1 - level) / 2) * width)
+    default = model.predict_interval(X_TEST)
+    np.testing.assert_array_equal(default, model.predict_interval(X_TEST, 0.95, True))
+
+
+@full_makers
+@pytest.mark.parametrize("include_noise", [False, True])
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_coverage_without_bias(make, level, include_noise):
+    """Of pure noise the mean has no bias, so intervals cover 0, or a new observation, with their
+    nominal probability exactly.
+
+    2,000 targets are 2,000 independent experiments: five binomial standard deviations are exceeded
+    with probability below 1e-5.
+    """
+    q = 2000
+    noise = np.random.default_rng([3, SEED]).standard_normal((N + 1, q))
+    model = make(noise_variance=1.0).fit(X, noise[:N])
+    low, high = model.predict_interval(X_TEST[:1], level, include_noise)
+    truth = noise[N] if include_noise else 0.0
+    covered = ((low < truth) & (truth < high)).sum()
+    assert abs(covered - q * level) <= 5 * np.sqrt(q * level * (1 - level))
+
+
+@classes
+def test_coverage_of_new_observations_by_default(cls):
+    """The binomial error and that of σ̂ add up to a standard deviation of 0.006: 0.03 is exceeded
+    with probability 1e-6."""
+    A = points(1000)
+    B = points(5000, seed=2)
+    new = values(B, seed=2)[:, 0]
+    low, high = cls().fit(A, values(A)[:, 0]).predict_interval(B)
+    assert abs(np.mean((low < new) & (new < high)) - 0.95) < 0.03
