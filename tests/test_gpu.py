@@ -14,7 +14,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from test_backends import DEVICE, assert_close, normal
+from helpers import DEVICE, assert_close, normal
 
 import sketchridge
 from sketchridge.backends import Tall, memory, torch_arrays, triton_fused, triton_kernels
@@ -183,9 +183,6 @@ def test_points_beyond_the_range_of_float16_are_left_to_the_tiles():
 @pytest.mark.parametrize("precision", ["float16", "float32"])
 def test_inner_products_of_any_size(scale, precision):
     """In a user's own scale: values are brought into the range of float16, or left to the tiles."""
-    Fused(
-        DotProduct(linear, fused=linear_fused, gamma=1.0), normal(20, 3), normal(30, 3), precision
-    )
     kernel = DotProduct(linear, fused=linear_fused, gamma=1.0)
     problem = Fused(kernel, normal(20, 3) * scale, normal(30, 3, seed=1), precision)
     S = np.sign(normal(30, 4, seed=2))

@@ -87,7 +87,7 @@ class ExactKernelRidge(KernelRegressor):
             _check_square(square, X)
             data = prepared(X, Y, w, fit_intercept=self.fit_intercept, square=square)
             done._fitted = select_exact(settings, data, say)
-        self.__dict__.update(done.__dict__)
+        self.__dict__ = done.__dict__
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> ExactKernelRidge:
@@ -223,7 +223,7 @@ class SketchedKernelRidge(KernelRegressor):
             _check_square(square, X)
             data = prepared(X, Y, w, fit_intercept=self.fit_intercept, square=square)
             done._fitted = select(settings, data, say)
-        self.__dict__.update(done.__dict__)
+        self.__dict__ = done.__dict__
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SketchedKernelRidge:

@@ -7,7 +7,7 @@ import warnings
 
 __all__ = ["warn"]
 
-_INSIDE = ("sketchridge", "sklearn")
+_INSIDE = ("sketchridge", "sklearn", "joblib")
 
 
 def warn(message: str) -> None:
@@ -17,7 +17,7 @@ def warn(message: str) -> None:
     while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
         level += 1
-    warnings.warn(message, UserWarning, stacklevel=level - 1)
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def _is_inside(module: str) -> bool:

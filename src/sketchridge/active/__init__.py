@@ -1,4 +1,4 @@
-"""Active learning: which points of a pool to label next, and a record of the campaign that outlives the process."""
+"""Active learning: which points of a pool to label next, in a campaign that outlives a process."""
 
 from sketchridge.active.learner import ActiveLearner
 from sketchridge.active.stopping import Budget, NoImprovement, ScoreBelow

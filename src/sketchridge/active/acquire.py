@@ -14,7 +14,7 @@ _CELL = 4096  # consecutive rows whose keys are drawn together
 
 
 def exponential_keys(seed: int, round_number: int, size: int) -> Array:
-    """Independent standard exponential variables, each a function of (seed, round, row) alone: (size,)."""
+    """Independent standard exponentials, each a function of (seed, round, row): (size,)."""
     keys = np.empty(size)
     for start in range(0, size, _CELL):
         bits = np.random.Philox(key=[seed, round_number], counter=[0, 0, 0, start // _CELL])
@@ -26,16 +26,20 @@ def exponential_keys(seed: int, round_number: int, size: int) -> Array:
 def weighted(scores: Array, rows: Array, keys: Array, count: int) -> tuple[Array, Array]:
     """The paper's choice: without replacement, with probability proportional to the score.
 
-    The smallest of independent exponential keys divided by the scores is row i with probability score_i/Σ score, the next
-    smallest is drawn likewise from the others, and so on. Where all scores are zero every row is as likely.
+    The smallest of independent exponential keys divided by the scores is row i with probability
+    score_i/Σ score, the next smallest is drawn likewise from the others, and so on. Where all
+    scores are zero every row is as likely.
 
     Parameters
     ----------
-    scores, keys : (p,), of the whole pool. rows : (t,), of the pool that may be drawn. count : how many to draw, at most t.
+    scores, keys : (p,), of the whole pool.
+    rows : (t,), of the pool that may be drawn.
+    count : how many to draw, at most t.
 
     Returns
     -------
-    rows : (count,), in the order drawn. probabilities : (count,), score/Σ score over the rows that could be drawn.
+    rows : (count,), in the order drawn.
+    probabilities : (count,), score/Σ score over the rows that could be drawn.
     """
     weights = scores[rows]
     largest = weights.max()

@@ -156,13 +156,19 @@ def has_sums(fitted: Fitted) -> bool:
 
 
 def pool_sums(
-    pool: Pool, rows: Array, fitted: Fitted, start: PoolSums | None = None, *, memory: int = _MEMORY
+    pool: Pool,
+    rows: Array,
+    fitted: Fitted,
+    start: PoolSums | None = None,
+    *,
+    memory: int | None = None,
 ) -> PoolSums:
     """The sums of a fit at some rows of the pool, from those of an earlier fit where that can be.
 
     O(m·n_new·p) for n_new new points, O(m_new·n·p) for m_new new landmarks. Sums beyond ``memory``
-    bytes are kept in a scratch file.
+    bytes, 1 GiB unless given, are kept in a scratch file.
     """
+    memory = _MEMORY if memory is None else memory
     places = None
     if start is not None and start.precede(fitted):
         places = start.places(rows, len(pool))

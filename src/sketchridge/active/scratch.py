@@ -43,7 +43,7 @@ class Scratch:
         self._used = 0
         folder = tempfile.gettempdir()
         try:
-            self._file: Any = tempfile.TemporaryFile(prefix="sketchridge-", buffering=0)
+            self._file: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115, it is kept
             _allocate(self._file, size)
         except OSError as error:
             raise OSError(
@@ -55,7 +55,7 @@ class Scratch:
     def put(self, A: Array) -> Place:
         """Write a matrix after those there are."""
         place = Place(self._used, (A.shape[0], A.shape[1]))
-        left = memoryview(np.ascontiguousarray(A, dtype=float)).cast("B")
+        left = memoryview(np.ascontiguousarray(A, dtype=float).data).cast("B")
         if self._used + len(left) > self.size:
             raise ValueError(f"{len(left):,} bytes more than the {self.size:,} of a scratch file.")
         self._file.seek(self._used)
@@ -67,7 +67,7 @@ class Scratch:
     def get(self, place: Place) -> Array:
         """A matrix that was put there."""
         A = np.empty(place.shape)
-        left = memoryview(A.reshape(-1)).cast("B")
+        left = memoryview(A.reshape(-1).data).cast("B")
         self._file.seek(place.start)
         while len(left):
             read = self._file.readinto(left)

@@ -1,4 +1,4 @@
-"""A campaign kept in a database that SQLAlchemy reaches, shared by as many processes as there are."""
+"""A campaign in a database that SQLAlchemy reaches, shared by as many processes as there are."""
 
 from __future__ import annotations
 
@@ -79,13 +79,14 @@ class SQLStore(Store):
             self._engine = sa.create_engine(url, poolclass=sa.pool.NullPool, **_options(url))
         except (ArgumentError, NoSuchModuleError, ImportError) as error:
             raise ValueError(
-                f"The store {_hidden(url)} cannot be used: {error}. Give an SQLAlchemy address such as sqlite:///campaign.db or "
-                "postgresql+psycopg://user@host/database."
+                f"The store {_hidden(url)} cannot be used: {error}. Give an SQLAlchemy address "
+                "such as sqlite:///campaign.db or postgresql+psycopg://user@host/database."
             ) from None
         if self._engine.dialect.name == "sqlite":
             if self._engine.url.database in (None, "", ":memory:"):
                 raise ValueError(
-                    "An SQLite store needs a file, such as sqlite:///campaign.db; for memory only leave store=None."
+                    "An SQLite store needs a file, such as sqlite:///campaign.db; for memory only "
+                    "leave store=None."
                 )
             sa.event.listen(self._engine, "connect", _leave_transactions_to_us)
             sa.event.listen(self._engine, "begin", _take_turns)
@@ -103,8 +104,8 @@ class SQLStore(Store):
             _metadata.create_all(connection)
             if connection.execute(sa.select(_campaign.c.id)).first() is not None:
                 raise ValueError(
-                    f"{_hidden(self._engine.url)} already holds a campaign: continue it with ActiveLearner.resume, or give another "
-                    "store."
+                    f"{_hidden(self._engine.url)} already holds a campaign: continue it with "
+                    "ActiveLearner.resume, or give another store."
                 )
             connection.execute(_campaign.insert().values(values))
 
@@ -119,7 +120,8 @@ class SQLStore(Store):
             missing = not sa.inspect(connection).has_table(_campaign.name)
             if missing or connection.execute(sa.select(_campaign.c.id)).first() is None:
                 raise ValueError(
-                    f"{_hidden(url)} holds no campaign: check the address, or start one with ActiveLearner(..., store=...)."
+                    f"{_hidden(url)} holds no campaign: check the address, or start one with "
+                    "ActiveLearner(..., store=...)."
                 )
         return store
 
@@ -202,7 +204,7 @@ class SQLStore(Store):
             last = connection.execute(newest).first()
             number, before = (last.number + 1, last.labels) if last else (0, 0)
             if count >= least and count > before:
-                values = {"number": number, "labels": count, "metrics": {}}
+                values: dict[str, Any] = {"number": number, "labels": count, "metrics": {}}
                 connection.execute(_rounds.insert().values(values))
 
     def record(self, round_number: int, metrics: Mapping[str, Any]) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import inf
 from numbers import Integral, Real
 from typing import Any
+
+from sketchridge.active.checks import check_count
 
 __all__ = [
     "STOPS",
@@ -23,7 +26,7 @@ History = Sequence[Mapping[str, Any]]
 
 
 class StopRule(ABC):
-    """A rule that looks at the campaign's history, a row a round, and says why to stop, or nothing."""
+    """A rule that looks at a campaign's history, by rounds, and says why to stop, or nothing."""
 
     needs_scores = False
 
@@ -39,7 +42,7 @@ class Budget(StopRule):
     labels: int
 
     def __post_init__(self) -> None:
-        _check_count("The budget of labels", self.labels)
+        check_count("The budget of labels", self.labels)
 
     def reason(self, labels: int, history: History) -> str:
         return f"{labels} labels of a budget of {self.labels}" if labels >= self.labels else ""
@@ -47,7 +50,10 @@ class Budget(StopRule):
 
 @dataclass(frozen=True)
 class ScoreBelow(StopRule):
-    """The largest (or mean) score of the points that could be asked for is below a threshold, in the units of the history."""
+    """The largest (or mean) score of the points that could be asked for is below a threshold.
+
+    It is in the units of the history.
+    """
 
     threshold: float
     statistic: str = "largest"
@@ -81,7 +87,7 @@ class NoImprovement(StopRule):
     by: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_count("The number of rounds without improvement", self.rounds)
+        check_count("The number of rounds without improvement", self.rounds)
         if not isinstance(self.by, Real) or not 0 <= self.by < 1:
             raise ValueError(
                 f"The relative improvement must be a number from 0 to 1, got {self.by!r}."
@@ -108,17 +114,15 @@ def as_stop_rules(stop: Any) -> list[StopRule]:
         return []
     if isinstance(stop, Integral) and not isinstance(stop, bool):
         return [Budget(int(stop))]
-    rules: list[Any] = (
-        [stop]
-        if isinstance(stop, StopRule)
-        else list(stop)
-        if isinstance(stop, Iterable)
-        else [None]
-    )
+    given: Any = [stop] if isinstance(stop, StopRule) else stop
+    rules: list[Any] = list(given) if isinstance(given, Iterable) else [None]
     if isinstance(stop, str) or not all(isinstance(rule, StopRule) for rule in rules):
         raise ValueError(
-            f"stop must be a number of labels, a rule such as {', '.join(STOPS)}, or a list of rules, got {stop!r}."
+            f"stop must be a number of labels, a rule such as {', '.join(STOPS)}, or a list of "
+            f"rules, got {stop!r}."
         )
+    if any(isinstance(rule, ScoreBelow) and rule.threshold == inf for rule in rules):
+        raise ValueError("The threshold of ScoreBelow must be finite; every score is below inf.")
     return rules
 
 
@@ -132,8 +136,3 @@ def stop_rules_from(settings: Iterable[Mapping[str, Any]]) -> list[StopRule]:
         STOPS[values["rule"]](**{k: v for k, v in values.items() if k != "rule"})
         for values in settings
     ]
-
-
-def _check_count(what: str, value: Any) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{what} must be a whole number from 1 up, got {value!r}.")

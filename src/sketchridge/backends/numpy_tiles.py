@@ -71,11 +71,12 @@ class NumpyTiles(Backend):
 
     def schur(self, P: Points, Q: Points, F: Tall, F_Q: Array, L: Array) -> Tall:
         fill = _filler(P, Q, np.float64)
+        panels = F.panels if F.right is None else F.held().panels
 
         def strip(rows: slice, out: Array) -> None:
             C = fill(rows, slice(0, len(Q)), np.empty(out.shape))
             first = 0
-            for panel in F.panels:
+            for panel in panels:
                 stop = first + panel.shape[1]
                 C -= panel[rows] @ F_Q[:, first:stop].T
                 first = stop

@@ -158,7 +158,6 @@ def Polynomial(degree: int = 3, gamma: float | None = None, coef0: float = 1.0) 
     >>> Polynomial(degree=2, gamma=1.0)(np.array([[1.0]]), np.array([[2.0]]))
     array([[9.]])
     """
-    _check_polynomial(degree, coef0)
     program = f"{_PROGRAMS}:polynomial"
     parameters = (degree, coef0)
     return DotProduct(
