@@ -52,7 +52,8 @@ def listening(cautions: list[str]) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         yield
-    assert not [str(w.message) for w in heard if issubclass(w.category, RuntimeWarning)]
+    leaked = [str(w.message) for w in heard if issubclass(w.category, RuntimeWarning)]
+    assert not leaked, f"RuntimeWarning: {leaked[0]}"
     said = [str(w.message) for w in heard if issubclass(w.category, UserWarning)]
     cautions += [text for text in said if re.search(CAUTION, text)]
 
