@@ -43,7 +43,7 @@ from sketchridge.backends.triton_fused import TritonFused
 from sketchridge.kernels import CubicSpline, Gaussian, PeriodicSobolev, Polynomial
 
 Array = np.ndarray
-SKETCHED = {"sketch_size": 12, "random_state": 0}
+SKETCHED = {"sketch_size": 12, "solver": "sketch", "random_state": 0}
 COMPLETE = {ExactKernelRidge: {}, SketchedKernelRidge: {"sketch_size": 25}}  # for 25 rows
 ROUNDING = 1e-12  # of a benign problem's standard deviations, relative
 both = pytest.mark.parametrize("cls", [ExactKernelRidge, SketchedKernelRidge])
@@ -60,6 +60,7 @@ def data(n: int = 40, d: int = 2, seed: int = 0) -> tuple[Array, Array, Array]:
 def made(cls: type, **options: Any) -> Any:
     """An estimator with explicit settings, a small fixed sketch where there is one."""
     fixed = {"kernel": "gaussian", "bandwidth": 0.5, "alpha": 0.1, "noise_variance": 1.0}
+    fixed["fit_intercept"] = False
     return cls(**fixed | ({} if cls is ExactKernelRidge else SKETCHED) | options)
 
 
@@ -91,7 +92,7 @@ def test_bounds_hold_with_an_intercept_after_any_number_of_steps(seed: int) -> N
     std = made(ExactKernelRidge, **common).fit(X, y).variance(X) ** 0.5
     model = made(SketchedKernelRidge, **common, sketch_size="auto").fit(X, y)
     for steps in (1, 2, 3, 5, 10, 20):
-        V, bound = model.variance(X, refine=steps, return_bound=True)
+        V, bound = model.variance(X, kind="v2", refine=steps, return_bound=True)
         assert np.isfinite(V).all()
         assert (np.abs(V**0.5 - std) <= bound + 1e-10 * std).all(), f"after {steps} steps"
 
@@ -109,7 +110,7 @@ def test_certificates_hold_where_a_row_of_the_sketch_annihilates_the_data(
     for seed in range(20, 32):
         model = made(SketchedKernelRidge, kernel="linear", bandwidth="median", alpha=alpha)
         model.set_params(sketch=sketch, sketch_size=5, random_state=seed).fit(x[:, None], x)
-        std = model.variance([[x[0]]])[0] ** 0.5
+        std = model.variance([[x[0]]], kind="v2")[0] ** 0.5
         assert abs(std - exact) <= model.certificate_.relative * std + ROUNDING * exact, seed
 
 
@@ -858,7 +859,8 @@ def blas():
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
 X = np.random.default_rng(0).random((50, 2))
-model = SketchedKernelRidge(kernel, alpha=0.1, sketch_size=10, random_state=0).fit(X, X[:, 0])
+model = SketchedKernelRidge(kernel, alpha=0.1, sketch_size=10, solver="sketch", random_state=0)
+model.fit(X, X[:, 0])
 before, found = blas(), {}
 
 def first():
@@ -893,7 +895,9 @@ import numpy as np
 from sketchridge import SketchedKernelRidge
 
 X = np.random.default_rng(0).random((16_384, 3))
-model = SketchedKernelRidge(bandwidth=0.5, alpha=10.0, sketch_size=32, random_state=0)
+model = SketchedKernelRidge(
+    "gaussian", bandwidth=0.5, alpha=10.0, sketch_size=32, solver="sketch", random_state=0
+)
 if sys.argv[1] != "never":
     threading.Timer(float(sys.argv[1]), lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     try:
