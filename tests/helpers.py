@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from sketchridge import kernels, sketches
+from sketchridge import SketchedKernelRidge, kernels, sketches
 from sketchridge.backends import Backend, NumpyTiles
 from sketchridge.factor import Factor, Sample, factorize, sample_of
 from sketchridge.query import AtPoints
@@ -284,3 +284,90 @@ def squared_bias(weights: Array, G: Array, right: Array, prior: Array) -> Array:
     """‖k_x − Σ ℓ_i k_i‖² in the space of the kernel: (t,)."""
     quadratic = np.einsum("ti,ij,tj->t", weights, G, weights)
     return prior - 2 * (weights * right).sum(axis=1) + quadratic
+
+
+# V1 in extended precision, on random problems
+
+Long = np.longdouble
+UNDERFLOW = 1e-150  # the square of less is not a float64
+
+
+def _distances(U: Array, V: Array, power: int) -> Array:
+    return (np.abs(U[:, None] - V[None]) ** power).sum(axis=2)
+
+
+def _matern32(U: Array, V: Array) -> Array:
+    r = np.sqrt(3 * _distances(U, V, 2))
+    return (1 + r) * np.exp(-r)
+
+
+LONG_KERNELS: dict[str, tuple[Any, Callable[[Array, Array], Array]]] = {
+    "gaussian": ("gaussian", lambda U, V: np.exp(-_distances(U, V, 2) / 2)),
+    "matern32": ("matern32", _matern32),
+    "laplacian": ("laplacian", lambda U, V: np.exp(-_distances(U, V, 1))),
+    "polynomial": (
+        kernels.Polynomial(degree=2, gamma=1.0, coef0=0.5),
+        lambda U, V: (U @ V.T + Long(0.5)) ** 2,
+    ),
+    "linear": ("linear", lambda U, V: U @ V.T),
+}
+
+
+def long_std(G: Array, k_x: Array, w: Array, alpha: float, fit_intercept: bool) -> Array:
+    """√V1 for unit noise by iterative refinement in extended precision: (t,).
+
+    G (n, n) and k_x (n, t) are extended too.
+    """
+    n = len(G)
+    A = G + Long(alpha) * np.diag(1 / w.astype(Long))
+    right = np.column_stack([k_x, np.ones(n, dtype=Long)])
+    inverse = np.linalg.inv(A.astype(float))
+    Z = np.zeros_like(right)
+    for _ in range(8):
+        Z = Z + inverse @ (right - A @ Z).astype(float)
+    ell, u = Z[:, :-1], Z[:, -1] / Z[:, -1].sum()
+    if fit_intercept:
+        ell = ell + np.outer(u, 1 - ell.sum(axis=0))
+    return np.sqrt((ell**2 / w.astype(Long)[:, None]).sum(axis=0).astype(float))
+
+
+@dataclass(frozen=True)
+class RandomProblem:
+    """A fitted model with noise variance 1, test points, √V1 there, and how to find it again."""
+
+    model: SketchedKernelRidge
+    X_new: Array
+    std: Array
+    name: str
+
+
+def random_problem(seed: int, **options: Any) -> RandomProblem:
+    """A small problem of any kind: kernel, sketch, size, penalty, intercept, weights."""
+    rng = np.random.default_rng(seed)
+    name = str(rng.choice(list(LONG_KERNELS)))
+    kernel, formula = LONG_KERNELS[name]
+    n, d = int(rng.integers(5, 60)), int(rng.integers(1, 6))
+    lam, fit_intercept = 10 ** rng.uniform(-9, -1), bool(rng.integers(2))
+    X = rng.standard_normal((n, d))
+    if rng.random() < 0.3:
+        X[n // 2 :] = X[: n - n // 2]
+    near, far = rng.standard_normal((4, d)), 10 * rng.standard_normal((2, d))
+    X_new = np.concatenate([near, X[:2], far, np.full((1, d), 100.0)])
+    h = 10 ** rng.uniform(-0.5, 0.7) if name in ("gaussian", "matern32", "laplacian") else None
+    sketch = str(rng.choice(list(sketches.SKETCHES)))
+    w = 10 ** rng.uniform(-1, 1, n) if rng.random() < 0.5 else np.ones(n)
+    settings = {
+        "bandwidth": h or "median",
+        "alpha": float(w.sum() * lam),
+        "sketch": sketch,
+        "sketch_size": int(rng.integers(1, n + 1)),
+        "noise_variance": 1.0,
+        "fit_intercept": fit_intercept,
+        "random_state": seed,
+        **options,
+    }
+    model = SketchedKernelRidge(kernel, **settings).fit(X, rng.standard_normal(n), w)
+    U, V = (A.astype(Long) / Long(h or 1) for A in (X, X_new))
+    alpha = float(settings["alpha"])
+    std = long_std(formula(U, U), formula(U, V), w, alpha, bool(settings["fit_intercept"]))
+    return RandomProblem(model, X_new, std, f"{name}, {sketch}, seed {seed}")

@@ -14,10 +14,19 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from helpers import DEVICE, assert_close, normal
+from helpers import DEVICE, assert_close, normal, targets
+from sklearn.base import clone
 
 import sketchridge
-from sketchridge.backends import Tall, memory, torch_arrays, triton_fused, triton_kernels
+from sketchridge import ActiveLearner, SketchedKernelRidge
+from sketchridge.backends import (
+    NumpyTiles,
+    Tall,
+    memory,
+    torch_arrays,
+    triton_fused,
+    triton_kernels,
+)
 from sketchridge.backends.paths import object_at
 from sketchridge.backends.philox import signs
 from sketchridge.backends.torch_tiles import TorchTiles
@@ -438,6 +447,123 @@ def test_a_tall_matrix_stays_on_the_device():
     T = backend.tall(normal(5, 2))
     assert isinstance(T, Tall)
     assert all(panel.device.type == DEVICE for panel in (T @ np.eye(2)).held().panels)
+
+
+# The estimator on a device
+
+
+OPTIONS = [
+    {},
+    {"sketch": "rademacher", "sketch_size": 40, "alpha": 0.5},
+    {"sketch": "landmarks", "sketch_size": 60, "fit_intercept": True, "alpha": 0.1},
+    {"kernel": "laplacian", "sketch": "srht", "sketch_size": 50},
+    {"kernel": "polynomial", "solver": "pcg", "alpha": 1.0},
+    {"solver": "pcg", "fit_intercept": True, "alpha": "loo"},
+]
+
+
+def estimator(backend, **options):
+    return SketchedKernelRidge(random_state=0, backend=backend, **({"dtype": "float64"} | options))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("pieces", [False, True], ids=["whole", "in pieces"])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_the_estimator_is_the_same_on_tensors(options, pieces, monkeypatch):
+    """Fit, λ path, all variances, bounds and the exact mean, in one piece or piece by piece."""
+    if pieces:
+        monkeypatch.setattr(torch_arrays, "_PIECE_BYTES", {True: 2**12, False: 2**12})
+        monkeypatch.setattr(TorchTiles, "worth_holding", lambda self, n, q: False)
+    X, X_new = normal(300, 3), normal(20, 3, seed=2)
+    Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]]) + targets(300, 2) / 3
+    one, two = (
+        estimator(backend, **options).fit(X[:250], Y[:250]).partial_fit(X[250:], Y[250:])
+        for backend in (NumpyTiles(), TorchTiles(device=DEVICE))
+    )
+    assert one.sketch_size_ == two.sketch_size_
+    for name in ("lambda_", "noise_variance_", "effective_dof_", "loo_error_", "gap_"):
+        assert_close(getattr(two, name), getattr(one, name), "pcg")
+    assert_close(two.predict(X_new), one.predict(X_new), "pcg")
+    for kind in ("v2", "v3", "gp", "bias2"):
+        assert_close(two.variance(X_new, kind), one.variance(X_new, kind), "pcg")
+    ours, theirs = (model.variance(X_new, "v1", tol=1e-7) for model in (two, one))
+    assert_close(ours, theirs, "pcg")
+    for name in ("df", "gcv", "loo"):
+        assert_close(getattr(two.path_, name), getattr(one.path_, name), "pcg")
+
+
+@pytest.mark.parametrize("options", OPTIONS[1:3], ids=str)
+def test_the_estimator_on_fused_programs(options):
+    X, X_new = normal(200, 3), normal(20, 3, seed=2)
+    y = np.sin(X[:, 0]) + targets(200)[:, 0] / 3
+    one, two = (
+        estimator(backend, **options).fit(X, y)
+        for backend in (NumpyTiles(), TritonFused(device=DEVICE))
+    )
+    for kind in ("v2", "v3", "gp", "bias2"):
+        assert_close(two.variance(X_new, kind), one.variance(X_new, kind), "pcg")
+    assert_close(two.predict(X_new), one.predict(X_new), "pcg")
+
+
+def test_a_dense_sketch_may_be_applied_in_less_precision_than_the_rest():
+    """Training and new points then share its rounding."""
+    X, X_new = normal(400, 3), normal(30, 3, seed=1)
+    y = np.sin(X[:, 0]) + targets(400)[:, 0] / 3
+    options = {"alpha": 4.0, "sketch": "rademacher", "sketch_size": 100, "dtype": "auto"}
+    one, two = (
+        estimator(backend, **options).fit(X, y)
+        for backend in (NumpyTiles(), TritonFused(device=DEVICE))
+    )
+    mean, std = one.predict(X_new, return_std=True)
+    assert (np.abs(two.predict(X_new) - mean) < 0.02 * std).all()
+    np.testing.assert_allclose(two.variance(X_new), one.variance(X_new), rtol=1e-3)
+
+
+@pytest.mark.parametrize("options", OPTIONS[1:], ids=str)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_model_fitted_on_a_device_can_be_used_without_one(options):
+    X, y = normal(200, 3), targets(200)[:, 0]
+    model = estimator(TorchTiles(device=DEVICE), **options).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    for ours, theirs in zip(
+        again.predict(X, return_std=True), model.predict(X, return_std=True), strict=True
+    ):
+        assert_close(ours, theirs, "pcg")
+    again.partial_fit(X[:5], y[:5])
+
+
+def test_a_backend_can_be_cloned():
+    model = clone(estimator(TritonFused(device=DEVICE)))
+    assert repr(model.backend) == f"TritonFused(device='{DEVICE}')"
+
+
+@pytest.mark.parametrize("solver", ["sketch", "pcg"])
+def test_an_array_that_is_filled_anew_is_not_taken_for_the_old_one(solver):
+    """Points on the device are known by identity, which must not be that of the caller's array."""
+    X, X_new, y = np.empty((60, 2)), np.empty((9, 2)), targets(60)[:, 0]
+    models = [
+        estimator(backend, kernel=Linear(), solver=solver, alpha=0.1)
+        for backend in (TorchTiles(device=DEVICE), NumpyTiles())
+    ]
+    for seed in range(4):
+        X[:], X_new[:] = normal(60, 2, seed // 2), normal(9, 2, seed)
+        ours, theirs = (model.fit(X, y).predict(X_new) for model in models)
+        assert_close(ours, theirs, "pcg")
+
+
+def test_the_same_points_are_asked_for_on_tensors():
+    X, y = normal(300, 2), targets(300)[:, 0]
+    found = []
+    for backend in (NumpyTiles(), TorchTiles(device=DEVICE)):
+        learner = ActiveLearner(estimator(backend), X, batch_size=40, random_state=1)
+        for _ in range(3):
+            ids = learner.ask()
+            learner.tell(ids, y[ids])
+        found.append(learner.ask())
+    np.testing.assert_array_equal(*found)
+
+
+# Compilation
 
 
 COMPILE = """

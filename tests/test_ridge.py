@@ -13,6 +13,7 @@ from helpers import (
     LAPLACIAN,
     ROW_CASES,
     SKETCH_CASES,
+    UNDERFLOW,
     KernelCase,
     SketchCase,
     assert_close,
@@ -632,6 +633,22 @@ def test_v2_keeps_its_budget_whichever_way_it_is_computed(
     found = ridge.v2(query)
     assert (found >= 0).all()
     assert (np.abs(found - two_passes) <= 2 * ridge.budget * two_passes).all()
+
+
+@with_and_without_intercept
+@pytest.mark.parametrize("kernel", [Laplacian(1.5), Gaussian(1.0)], ids=repr)
+def test_far_from_the_data_one_pass_does_not_underflow(kernel, fit_intercept, monkeypatch):
+    """Squares of small kernel values leave single precision: such points are done in float64."""
+    monkeypatch.setattr(ridge_module, "_FEW", 100)
+    X, X_new = normal(300, 3), np.linspace(3, 80, 60)[:, None] * np.ones(3)
+    basis = basis_for(kernel.fitted(X), X, targets(300), RPCholeskySketch(), 80)
+    single, double = (
+        ridge_for(basis, 0.1 * basis.largest, fit_intercept, precision=name)
+        for name in ("float32", "float64")
+    )
+    query = at(single, X_new)
+    found, expected = single.v2(query), double.residual_v2(query)
+    assert (np.abs(found - expected) <= 2 * single.budget * expected + UNDERFLOW**2).all()
 
 
 def test_one_pass_is_used_where_it_will_do(monkeypatch):

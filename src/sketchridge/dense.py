@@ -11,12 +11,13 @@ from scipy.linalg import cholesky, solve_triangular
 from sketchridge.backends import memory
 from sketchridge.factor import Sample
 from sketchridge.query import AtPoints
+from sketchridge.rows import positions
 
 __all__ = ["DenseRidge", "check_memory", "dense_ridge"]
 
 Array = np.ndarray
 _COLUMNS = 2048  # of a matrix handled at a time
-_FACTOR = 3  # n×n matrices that a factorisation and its blocks take
+_FACTOR = 4  # n×n matrices that a factorisation and its blocks take
 _PATH = 6  # those that the λ path takes besides
 
 
@@ -143,14 +144,35 @@ class DenseRidge:
         return query.in_blocks(len(self.L), lambda some: self._budget(some)[1])
 
     def bias2(self, query: AtPoints) -> Array:
-        """gp − α V1, the worst squared bias over the unit ball, not below its rounding: (t,)."""
+        """gp − α V1, the worst squared bias over the unit ball: (t,).
+
+        It is accurate to ε k(x,x), and at training rows to ε of itself.
+        """
         alpha = self.sample.total * self.lam
 
         def block(some: AtPoints) -> Array:
             v1, gp = self._budget(some)
-            return np.maximum(gp - alpha * v1, 0)
+            bias2 = np.maximum(gp - alpha * v1, 0)
+            at = positions(self.sample.points.host(), some.points.host())
+            known = at >= 0
+            bias2[known] = self._bias2_at(at[known])
+            return bias2
 
         return query.in_blocks(len(self.L), block)
+
+    def _bias2_at(self, rows: Array) -> Array:
+        """vᵀKv with v = M^(−½)e_i − z, the weights of what is left of k_x at row i: (t,)."""
+        unit = np.zeros((len(self.L), len(rows)))
+        unit[rows, np.arange(len(rows))] = 1 / self.root[rows]
+        t = self.solve(unit)
+        v = self.lam * t
+        right = self.lam * unit  # (K + λI)v
+        if self.fit_intercept:
+            missing = self.lam * (self.root @ t)
+            push = self.lam / self.gap * missing
+            v -= np.outer(self.constant, push)
+            right -= np.outer(self.root, push)
+        return np.maximum((v * right).sum(axis=0) - self.lam * (v * v).sum(axis=0), 0)
 
     def _budget(self, query: AtPoints) -> tuple[Array, Array]:
         """V1 and gp."""

@@ -93,6 +93,9 @@ class ExactFitted:
         check_memory(len(self.sample), with_path=True)
         return _complete(self.sample, self.data)
 
+    def __deepcopy__(self, memo: Any) -> ExactFitted:
+        return self
+
     def __getstate__(self) -> dict[str, Any]:
         """What predictions need; the factorisation is made again when a variance is asked for."""
         return {

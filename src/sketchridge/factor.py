@@ -208,6 +208,8 @@ class RowFactor(Factor):
 
     def grown(self, size: int) -> RowFactor:
         s = self.sample
+        more = size - self.sketch.size
+        s.backend.reserve(2 * len(s) * more + 6 * size**2, f"A sketch of {size:,} rows")
         found, sketch = grow(self.landmarks, s.points, s.weights, s.diag, self.sketch, size)
         known = self.gram * s.total
         return RowFactor(s, sketch, found.pivots, found.L, found, known)
@@ -316,6 +318,9 @@ def _applied(
 ) -> EntryFactor:
     """The factor with the sketch's rows from ``first`` on applied too. O(n² m)."""
     points = sample.points
+    more = sketch.size - first
+    room = 6 * (len(sample) * more + sketch.size**2)
+    sample.backend.reserve(room, f"A sketch of {sketch.size:,} rows")
     nothing = sample.backend.tall(np.empty((len(sample), 0)))
     sums = nothing if sums is None else sums
     St = nothing if St is None else St

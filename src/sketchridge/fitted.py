@@ -183,6 +183,9 @@ class Fitted:
         """λ, df, gcv and loo over the grid, in units of the kernel and of y²."""
         return scaled_path(self.ridge.basis, self.settings.fit_intercept, self.data, self.unit)
 
+    def __deepcopy__(self, memo: Any) -> Fitted:
+        return self
+
     def __getstate__(self) -> dict[str, Any]:
         """What predictions need, as NumPy arrays; columns of landmarks are made again."""
         factor = self.factor

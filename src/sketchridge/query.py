@@ -13,6 +13,7 @@ from sketchridge.factor import Factor, Sample
 __all__ = ["AtPoints"]
 
 Array = np.ndarray
+_RANGE = 1e9  # coordinates whose powers float32 may not hold
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +24,10 @@ class AtPoints:
 
     def __len__(self) -> int:
         return len(self.points)
+
+    def safe(self, precision: str) -> str:
+        """The precision, or float64 where the points leave the range of any other."""
+        return precision if self.points.largest < _RANGE else "float64"
 
     def features(self, factor: Factor, right: Array) -> Tall:
         """ψ(x)ᵀ A for a small A: (t, q)."""

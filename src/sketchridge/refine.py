@@ -29,6 +29,8 @@ _STEPS = 500  # before the residual is taken afresh
 _WIDTH = 256  # points in a block: wider ones gain little and cost more algebra
 _DEPENDENT = 1e-12  # squared length below which a direction is a combination of the others
 _PATIENCE = 3  # fresh starts that do not halve a residual before a column is given up
+_GAIN = 0.9  # of its smallest residual, below which a column has come closer
+_WAIT = 30  # steps without that before the residual is taken afresh
 _DROP = 1e-3  # of a residual, as far as steps in lower precision can be trusted
 _TINY = np.finfo(float).tiny
 
@@ -53,7 +55,7 @@ def refined_variance(ridge: Ridge, query: AtPoints, *, steps: int) -> Refined:
 
     def block(system: System, B: Tall) -> tuple[Tall, Tall]:
         Z = system.start(B)
-        if steps:
+        if steps and _lost(ridge) < 1:  # else rounding undoes every step
             Z = _walk(system, Z, system.residual(B, Z), steps)
             Z = system.normalized(Z)
         return Z, system.residual(B, Z)
@@ -251,6 +253,7 @@ def _descend(system: System, Z: Tall, R: Tall, unfinished: Judge, drop: float) -
     P: Tall | None = None
     Q: Tall | None = None
     steps = min(_STEPS, 2 * len(Z) + 10)
+    gained = 0
     with status("Refining") as say:
         for step in range(steps):
             P, Q = system.directions(R, P, Q)
@@ -261,9 +264,10 @@ def _descend(system: System, Z: Tall, R: Tall, unfinished: Judge, drop: float) -
             R = R.map(lambda r, q: r - q, Q @ length)
             size = _norms(R)
             closer = np.flatnonzero(size < best[columns])  # never true of NaN
+            gained = step if (size < _GAIN * best[columns]).any() else gained
             out = _replaced(out, Z, columns[closer], closer)
             best[columns[closer]] = size[closer]
-            if not np.isfinite(size).all():
+            if not np.isfinite(size).all() or step - gained > _WAIT:
                 break
             keep = unfinished(_norms(Z), 1.1 * size) & (size > least)
             say(f"Refining: step {step + 1}, {keep.sum()} of {out.shape[1]} points unfinished")
@@ -307,7 +311,8 @@ def _in_blocks(
     std = np.empty(len(query))
     bound = np.empty(len(query))
     total = np.sqrt(sample.total)
-    with sample.backend.alone(), status("Refining"):
+    quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # judged at the end
+    with sample.backend.alone(), status("Refining"), quiet:
         for start in range(0, len(query), size):
             rows = slice(start, min(start + size, len(query)))
             B = query.some(rows).columns(sample).scaled(system.root)  # (n, t)

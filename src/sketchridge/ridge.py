@@ -299,14 +299,16 @@ class Ridge:
 
     def _checked_pass(self, query: AtPoints) -> tuple[Array, Array]:
         both = query.in_blocks(self._width, lambda some: np.column_stack(self.one_pass_v2(some)))
-        return both[:, 0], both[:, 1] <= self.budget * both[:, 0]
+        v2, bound = both.T
+        return v2, (bound <= self.budget * v2) & ~self._far(v2)
 
     def one_pass_v2(self, query: AtPoints) -> tuple[Array, Array]:
         """V2 from k_xᵀMk_x and TᵀMk_x, and a bound on its rounding: each (t,)."""
-        squares, products = query.moments(self.sample, self.basis.wide, self.precision)
+        precision = query.safe(self.precision)
+        squares, products = query.moments(self.sample, self.basis.wide, precision)
         B = products.host()
         sizes = np.sqrt(self.basis.E)
-        return self.v2_from_moments(squares, B[:, :-1], B[:, -1], sizes, self.precision)
+        return self.v2_from_moments(squares, B[:, :-1], B[:, -1], sizes, precision)
 
     def v2_from_moments(
         self, squares: Array, b: Array, ones: Array, sizes: Array, precision: str
@@ -334,15 +336,20 @@ class Ridge:
 
     def residual_v2(self, query: AtPoints) -> Array:
         """V2 as the squared norm of a residual, which loses nothing by rounding: (t,)."""
-        v2 = query.in_blocks(self._width, lambda some: self._two_passes(some, self.precision))
-        limit = self.sample.backend.far[self.precision]
-        usual = self.sample.scales.trace**2 / len(self.sample)
-        far = v2 < limit * usual * self.scale
+        precision = query.safe(self.precision)
+        v2 = query.in_blocks(self._width, lambda some: self._two_passes(some, precision))
+        far = self._far(v2)
         if far.any():
             v2[far] = query.some(np.flatnonzero(far)).in_blocks(
                 self._width, lambda some: self._two_passes(some, "float64")
             )
         return v2
+
+    def _far(self, v2: Array) -> Array:
+        """Whether k_x is so small that its squares leave the range of the precision: (t,)."""
+        limit = self.sample.backend.far[self.precision]
+        usual = self.sample.scales.trace**2 / len(self.sample)
+        return v2 < limit * usual * self.scale
 
     def _two_passes(self, query: AtPoints, precision: str) -> Array:
         wide = self.basis.wide if self.intercept is not None else self.basis.T

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-__all__ = ["Rows", "merged"]
+__all__ = ["Rows", "merged", "positions"]
 
 Array = np.ndarray
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03))
@@ -104,6 +104,16 @@ def merged(X: Array, Y: Array, w: Array) -> Rows:
     """
     found = _groups(X)
     return Rows(found.first, found.group, Y, w)
+
+
+def positions(X: Array, X_new: Array) -> Array:
+    """The row of X, whose rows are distinct, that each row of X_new is; −1 where it is none.
+
+    >>> positions(np.array([[1.0], [2.0]]), np.array([[2.0], [3.0]]))
+    array([ 1, -1])
+    """
+    group = _groups(np.concatenate([X, X_new])).group[len(X) :]
+    return np.where(group < len(X), group, -1)
 
 
 @dataclass(frozen=True)

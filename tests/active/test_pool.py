@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,156 +13,342 @@ from helpers import assert_close_each, normal, tol
 
 from sketchridge import SketchedKernelRidge
 from sketchridge.active import pool as pool_module
-from sketchridge.active.pool import Pool, PoolVariance
+from sketchridge.active import scratch as scratch_module
+from sketchridge.active.pool import Pool, has_sums, pool_sums, v2_by_sums
+from sketchridge.backends import NumpyTiles
 
 P, D = 150, 2
+OPTIONS = {
+    "bandwidth": 1.0,
+    "alpha": 0.1,
+    "sketch_size": 12,
+    "dtype": "float64",
+    "random_state": 0,
+}
 
 
 def model_of(ids, X, **options):
     y = np.sin(X[ids]).sum(axis=1) + 0.1 * np.cos(40 * X[ids, 0])
-    return SketchedKernelRidge(
-        **{
-            "bandwidth": 1.0,
-            "alpha": 0.1,
-            "sketch_size": 12,
-            "dtype": "float64",
-            "random_state": 0,
-            **options,
-        }
-    ).fit(X[ids], y)
+    return SketchedKernelRidge(**{**OPTIONS, **options}).fit(X[ids], y)
 
 
 def extended(model, ids, X):
     return model.partial_fit(X[ids], np.cos(X[ids, 0]))
 
 
+def residual_v2(model, points):
+    fitted = model.fitted_
+    return fitted.ridge.residual_v2(fitted.at(points))
+
+
+class Counting(NumpyTiles):
+    """A backend that remembers with how many labeled points each product was."""
+
+    def __init__(self):
+        super().__init__(workers=1)
+        self.passes = []
+
+    def moments(self, P, Q, T, **options):
+        self.passes.append(("moments", len(Q), T.shape[1]))
+        return super().moments(P, Q, T, **options)
+
+    def matmul(self, P, Q, T, **options):
+        self.passes.append(("matmul", len(Q), T.shape[1]))
+        return super().matmul(P, Q, T, **options)
+
+
 @pytest.mark.parametrize("fit_intercept", [False, True], ids=["plain", "intercept"])
-@pytest.mark.parametrize("sketch", ["rpcholesky", "landmarks", "gaussian", "srht"])
-@pytest.mark.parametrize("memory", [2**30, 0], ids=["memory", "file"])
+@pytest.mark.parametrize("sketch", ["rpcholesky", "landmarks"])
+@pytest.mark.parametrize("memory", [2**30, 10_000, 0], ids=["memory", "file in time", "file"])
 def test_scores_by_increments_are_those_of_the_residual_form(sketch, fit_intercept, memory):
-    """Also when the sketch grows, and for any split into rounds."""
+    """Also when the sketch grows, when a label comes again, and for any split into rounds."""
     X = normal(P, D)
-    variance = PoolVariance(Pool(X), memory=memory)
+    pool = Pool(X)
+    rows = np.arange(80, P)
+    sums = None
     model = model_of(np.arange(30), X, sketch=sketch, fit_intercept=fit_intercept)
-    for stop, size in ((30, 12), (31, 12), (60, 12), (75, 20), (75, 25)):
-        n = len(model._ridge.state.X)
-        if stop > n or size > model.sketch_size_:
+    more = [
+        (0, 0, 12),
+        (30, 31, 12),
+        (31, 60, 12),
+        (60, 75, 20),
+        (0, 5, 20),
+        (3, 4, 25),
+        (50, 80, 25),
+    ]
+    for start, stop, size in more:
+        if stop:
             model.sketch_size = size
-            extended(model, np.arange(n, stop), X) if stop > n else extended(
-                model, np.arange(0, 1), X
-            )
-        rows = np.arange(80, P)
-        scores = variance(model._ridge, rows)
-        assert variance.residual_form == (sketch in ("gaussian", "srht"))
-        assert_close_each(scores[rows], model._ridge.v2(X[rows]), "pcg")
-        assert not scores[:80].any()
+            extended(model, np.arange(start, stop), X)
+        rows = np.setdiff1d(rows, [80 + stop])
+        sums = pool_sums(pool, rows, model.fitted_, sums, memory=memory)
+        scores, again = v2_by_sums(pool, sums, model.fitted_)
+        assert (sums.scratch is None) == (8 * len(rows) * (2 + model.sketch_size_) <= memory)
+        assert not len(again)
+        assert_close_each(scores[rows], residual_v2(model, X[rows]), "pcg")
+        assert not np.delete(scores, rows).any()
 
 
-def test_a_round_adds_to_the_sums_and_does_not_start_again(monkeypatch):
+@pytest.mark.parametrize(
+    "sketch", ["gaussian", "srht", np.eye(9, 30)], ids=["gaussian", "srht", "array"]
+)
+def test_dense_sketches_have_no_such_sums(sketch):
     X = normal(P, D)
-    variance, passes = PoolVariance(Pool(X)), []
-    original = PoolVariance._add_rows
-    monkeypatch.setattr(
-        PoolVariance,
-        "_add_rows",
-        lambda self, s, rows, n, r: passes.append((n, len(s.X))) or original(self, s, rows, n, r),
-    )
-    model = model_of(np.arange(30), X)
-    variance(model._ridge, np.arange(30, P))
-    variance(extended(model, np.arange(30, 40), X)._ridge, np.arange(40, P))
-    variance(model._ridge, np.arange(40, P))
-    assert passes == [(0, 30), (30, 40)]
+    size = "auto" if isinstance(sketch, np.ndarray) else 12
+    assert not has_sums(model_of(np.arange(30), X, sketch=sketch, sketch_size=size).fitted_)
+    assert has_sums(model_of(np.arange(30), X).fitted_)
 
 
-def test_another_model_starts_again():
+def test_a_round_takes_the_new_points_only():
     X = normal(P, D)
-    variance, rows = PoolVariance(Pool(X)), np.arange(60, P)
-    for ids, options in (
-        (np.arange(30), {}),
+    pool = Pool(X)
+    backend = Counting()
+    model = model_of(np.arange(30), X, backend=backend)
+
+    def passes(rows, start):
+        backend.passes.clear()
+        sums = pool_sums(pool, rows, model.fitted_, start)
+        return backend.passes.copy(), sums
+
+    found, sums = passes(np.arange(60, P), None)
+    assert found == [("moments", 30, 13)]
+    extended(model, np.arange(30, 40), X)
+    found, sums = passes(np.arange(60, P), sums)
+    assert found == [("moments", 10, 13)]
+    found, sums = passes(np.arange(60, P, 2), sums)
+    assert found == []
+    extended(model, np.arange(2, 5), X)  # three rows whose weights grow
+    found, sums = passes(np.arange(60, P, 2), sums)
+    assert found == [("moments", 3, 13)]
+    model.sketch_size = 17
+    extended(model, np.arange(40, 41), X)
+    found, sums = passes(np.arange(60, P, 2), sums)
+    assert found == [("moments", 1, 13), ("matmul", 41, 5)]
+
+
+@pytest.mark.parametrize(
+    ("ids", "options"),
+    [
         (np.arange(30, 60), {}),
         (np.arange(30), {"bandwidth": 0.5}),
         (np.arange(30), {"random_state": 9}),
-    ):
-        model = model_of(ids, X, **options)
-        assert_close_each(variance(model._ridge, rows)[rows], model._ridge.v2(X[rows]), "pcg")
+        (np.arange(30), {"backend": NumpyTiles(workers=1)}),
+        (np.arange(20), {}),
+        (np.arange(30)[::-1], {"kernel": "cubic_spline"}),
+    ],
+)
+def test_another_model_starts_again(ids, options):
+    X = np.random.default_rng(0).random((P, D))
+    pool, rows = Pool(X), np.arange(60, P)
+    first = {"kernel": options["kernel"], "bandwidth": "median"} if "kernel" in options else {}
+    sums = pool_sums(pool, rows, model_of(np.arange(30), X, **first).fitted_)
+    model = model_of(ids, X, **{**first, **options})
+    assert not sums.precede(model.fitted_)
+    scores, _ = v2_by_sums(pool, pool_sums(pool, rows, model.fitted_, sums), model.fitted_)
+    assert_close_each(scores[rows], residual_v2(model, X[rows]), "pcg")
 
 
-def test_points_that_leave_the_pool_do_not_disturb_the_others():
+def test_rows_that_were_not_there_start_again():
     X = normal(P, D)
-    variance, model = PoolVariance(Pool(X)), model_of(np.arange(30), X)
-    variance(model._ridge, np.arange(30, P))
-    rows = np.arange(31, P, 3)
-    extended(model, np.setdiff1d(np.arange(30, 60), rows), X)
-    assert_close_each(variance(model._ridge, rows)[rows], model._ridge.v2(X[rows]), "pcg")
+    pool, model = Pool(X), model_of(np.arange(30), X)
+    sums = pool_sums(pool, np.arange(80, P), model.fitted_)
+    rows = np.arange(60, P, 3)
+    scores, _ = v2_by_sums(pool, pool_sums(pool, rows, model.fitted_, sums), model.fitted_)
+    assert_close_each(scores[rows], residual_v2(model, X[rows]), "pcg")
+    assert (scores > 0).sum() == len(rows)
 
 
-def test_the_residual_form_takes_over_where_sums_lose_their_digits():
-    """A smooth problem in one dimension with a tiny penalty: b²/E cancels against ‖k_x‖²."""
+def test_rows_may_be_none():
+    X = normal(P, D)
+    pool, model, none = Pool(X), model_of(np.arange(30), X), np.empty(0, dtype=int)
+    first = pool_sums(pool, np.arange(30, P), model.fitted_)
+    for start in (None, first):
+        for memory in (0, 2**30):
+            sums = pool_sums(pool, none, model.fitted_, start, memory=memory)
+            assert not v2_by_sums(pool, sums, model.fitted_)[0].any()
+
+
+def test_a_campaign_that_moves_to_another_backend_goes_on_there():
+    """As one does that started small, once there are rows enough for a GPU."""
+    from sketchridge.backends.torch_tiles import TorchTiles
+
+    X = normal(P, D)
+    pool, rows = Pool(X), np.arange(60, P)
+    sums = pool_sums(pool, rows, model_of(np.arange(30), X).fitted_)
+    model = model_of(np.arange(30), X, backend=TorchTiles(device="cpu"))
+    for start, stop in ((30, 40), (40, 41), (2, 4)):
+        extended(model, np.arange(start, stop), X)
+        sums = pool_sums(pool, rows, model.fitted_, sums)
+        scores, _ = v2_by_sums(pool, sums, model.fitted_)
+        assert sums.backend is model.fitted_.backend
+        assert_close_each(scores[rows], residual_v2(model, X[rows]), "pcg")
+
+
+@pytest.mark.parametrize("alpha", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("fit_intercept", [False, True], ids=["plain", "intercept"])
+def test_points_whose_sums_lose_their_digits_are_computed_as_residuals(alpha, fit_intercept):
+    """A smooth problem in one dimension: ‖k_x‖² and what explains it cancel as λ falls."""
     X = np.linspace(0, 1, 2000)[:, None]
-    model = model_of(np.arange(0, 2000, 2), X, alpha=1e-6, bandwidth=0.3, sketch_size=30)
-    variance, rows = PoolVariance(Pool(X)), np.arange(1, 2000, 2)
-    scores = variance(model._ridge, rows)
-    assert variance.residual_form
-    np.testing.assert_array_equal(scores[rows], model._ridge.v2(X[rows]))
-    sums = variance._scores(model._ridge, rows)
-    assert np.abs(sums[rows] / scores[rows] - 1).max() > pool_module._AGREEMENT
+    model = model_of(
+        np.arange(0, 2000, 2),
+        X,
+        alpha=alpha,
+        bandwidth=0.1,
+        sketch_size=60,
+        fit_intercept=fit_intercept,
+    )
+    pool, rows = Pool(X), np.arange(1, 2000, 2)
+    scores, again = v2_by_sums(pool, pool_sums(pool, rows, model.fitted_), model.fitted_)
+    wanted = residual_v2(model, X[rows])
+    np.testing.assert_allclose(scores[rows], wanted, rtol=0.01)
+    if len(again):
+        np.testing.assert_allclose(scores[again], residual_v2(model, X[again]), rtol=tol("pcg"))
+    assert {1e-2: not len(again), 1e-4: True, 1e-6: len(again) == len(rows)}[alpha]
 
 
 @pytest.mark.parametrize("chunk", [1, 7, P, 10 * P])
 def test_the_size_of_chunks_changes_nothing(monkeypatch, chunk):
     X = normal(P, D)
-    model, rows = model_of(np.arange(30), X), np.arange(30, P)
-    expected = PoolVariance(Pool(X))(model._ridge, rows)
-    monkeypatch.setattr(pool_module, "_SUMS", chunk)
+    pool, model, rows = Pool(X), model_of(np.arange(30), X), np.arange(30, P)
+    expected, _ = v2_by_sums(pool, pool_sums(pool, rows, model.fitted_), model.fitted_)
+    monkeypatch.setattr(pool_module, "_ROWS", chunk)
     monkeypatch.setattr(pool_module, "_POINTS", chunk)
-    assert_close_each(PoolVariance(Pool(X))(model._ridge, rows), expected)
-    assert_close_each(Pool(X).apply(model._ridge.v3, rows)[rows], model._ridge.v3(X[rows]))
+    scores, _ = v2_by_sums(pool, pool_sums(pool, rows, model.fitted_), model.fitted_)
+    assert_close_each(scores, expected)
+    ridge, fitted = model.fitted_.ridge, model.fitted_
+    v3 = pool.apply(lambda points: ridge.v3(fitted.at(points)), rows)
+    assert_close_each(v3[rows], ridge.v3(fitted.at(X[rows])))
 
 
-def test_statistics_in_a_file_are_those_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(pool_module.tempfile, "tempdir", str(tmp_path))
+def test_sums_in_a_file_are_those_in_memory():
     X = normal(P, D)
-    model, rows = model_of(np.arange(30), X), np.arange(30, P)
-    in_file = PoolVariance(Pool(X), memory=0)
-    scores = in_file(model._ridge, rows)
-    assert len(list(tmp_path.iterdir())) == 2
-    np.testing.assert_array_equal(scores, PoolVariance(Pool(X))(model._ridge, rows))
-    del in_file
-    assert not list(tmp_path.iterdir())
+    pool, model, rows = Pool(X), model_of(np.arange(30), X), np.arange(40, P)
+    sums = {m: pool_sums(pool, rows, model.fitted_, memory=m) for m in (0, 2**30)}
+    extended(model, np.arange(30, 40), X)
+    found = []
+    for memory, start in sums.items():
+        more = pool_sums(pool, rows, model.fitted_, start, memory=memory)
+        assert (more.scratch is not None) == (memory == 0)
+        found.append(v2_by_sums(pool, more, model.fitted_)[0])
+    np.testing.assert_array_equal(*found)
 
 
-class Counting(np.ndarray):
+@pytest.mark.parametrize("memory", [2**30, 0], ids=["memory", "file"])
+def test_an_update_that_fails_leaves_the_sums_there_were(memory, monkeypatch):
+    X = normal(P, D)
+    pool, model, rows = Pool(X), model_of(np.arange(30), X), np.arange(40, P)
+    monkeypatch.setattr(pool_module, "_ROWS", 40)
+    old = model.fitted_
+    sums = pool_sums(pool, rows, old, memory=memory)
+    before, _ = v2_by_sums(pool, sums, old)
+    extended(model, np.arange(30, 40), X)
+    wanted, _ = v2_by_sums(pool, pool_sums(pool, rows, model.fitted_), model.fitted_)
+    moments = NumpyTiles.moments
+    for calls in range(3):
+        left = [calls]
+
+        def fail(*arguments, left=left, **options):
+            left[0] -= 1
+            if left[0] < 0:
+                raise KeyboardInterrupt
+            return moments(*arguments, **options)
+
+        monkeypatch.setattr(NumpyTiles, "moments", fail)
+        with pytest.raises(KeyboardInterrupt):
+            pool_sums(pool, rows, model.fitted_, sums, memory=memory)
+        monkeypatch.setattr(NumpyTiles, "moments", moments)
+        np.testing.assert_array_equal(v2_by_sums(pool, sums, old)[0], before)
+        done = pool_sums(pool, rows, model.fitted_, sums, memory=memory)
+        assert_close_each(v2_by_sums(pool, done, model.fitted_)[0], wanted)
+
+
+def test_a_full_temporary_folder_is_a_sentence(monkeypatch):
+    """Before any work, and the sums there were are still good (M1)."""
+    X = normal(P, D)
+    pool, model, rows = Pool(X), model_of(np.arange(30), X), np.arange(40, P)
+    sums = pool_sums(pool, rows, model.fitted_, memory=0)
+    before, _ = v2_by_sums(pool, sums, model.fitted_)
+
+    def no_space(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(scratch_module, "_allocate", no_space)
+    backend = model.fitted_.backend
+    monkeypatch.setattr(type(backend), "moments", None)  # no work is done
+    with pytest.raises(
+        OSError, match=r"statistics of the pool take 12,320 bytes.*No space left.*TMPDIR"
+    ):
+        pool_sums(pool, rows, model.fitted_, sums, memory=0)
+    np.testing.assert_array_equal(v2_by_sums(pool, sums, model.fitted_)[0], before)
+
+
+def test_sums_in_a_file_are_not_in_memory(monkeypatch):
+    X = normal(20_000, D)
+    monkeypatch.setattr(pool_module, "_ROWS", 1000)
+    pool, model, rows = Pool(X), model_of(np.arange(100), X, sketch_size=60), np.arange(100, 20_000)
+    size = 8 * 62 * len(rows)
+    sums = pool_sums(pool, rows, model.fitted_, memory=0)
+    extended(model, np.arange(100, 110), X)
+    tracemalloc.start()
+    try:
+        sums = pool_sums(pool, rows, model.fitted_, sums, memory=0)
+        v2_by_sums(pool, sums, model.fitted_)
+        assert tracemalloc.get_traced_memory()[1] < size / 2
+    finally:
+        tracemalloc.stop()
+
+
+class Watched(np.ndarray):
     """An array that remembers the most rows ever taken from it at once."""
 
     most = 0
 
     def __getitem__(self, rows):
         part = super().__getitem__(rows)
-        Counting.most = max(Counting.most, len(part) if np.ndim(part) == 2 else 0)
+        Watched.most = max(Watched.most, len(part) if np.ndim(part) == 2 else 0)
         return part
 
 
-def test_the_pool_is_never_copied_whole(monkeypatch):
-    monkeypatch.setattr(pool_module, "_SUMS", 10)
-    monkeypatch.setattr(pool_module, "_POINTS", 10)
-    monkeypatch.setattr(
-        pool_module,
-        "row_blocks",
-        lambda n, width: [slice(i, min(i + 10, n)) for i in range(0, n, 10)],
-    )
+def test_a_pool_that_nobody_writes_to_is_never_copied_whole(monkeypatch):
+    for name in ("_ROWS", "_POINTS"):
+        monkeypatch.setattr(pool_module, name, 10)
+    monkeypatch.setattr(pool_module, "_BYTES", 8 * D * 10)
+    X = normal(P, D).view(Watched)
+    X.flags.writeable = False
+    pool = Pool(X)
+    assert pool.array is X
+    model = model_of(np.arange(30), normal(P, D))
+    sums = pool_sums(pool, np.arange(30, P), model.fitted_, memory=0)
+    scores, _ = v2_by_sums(pool, sums, model.fitted_)
+    assert (scores[30:] > 0).all()
+    assert 0 < Watched.most <= 10
+
+
+def test_points_stay_placed_where_there_is_memory_for_them():
     X = normal(P, D)
-    model = model_of(np.arange(30), X)
-    PoolVariance(Pool(X.view(Counting)))(model._ridge, np.arange(30, P))
-    assert Counting.most <= 64
+    pool, model, rows = Pool(X), model_of(np.arange(30), X), np.arange(30, P)
+    kept = pool_sums(pool, rows, model.fitted_, memory=2**30)
+    assert all(block.query is not None for block in kept.blocks)
+    again = pool_sums(pool, rows, model.fitted_, kept)
+    assert again.blocks[0].query is kept.blocks[0].query
+    left = pool_sums(pool, rows, model.fitted_, memory=pool.size)
+    assert all(block.query is None for block in left.blocks)
 
 
-def test_a_memory_mapped_pool_is_read_where_it_is(tmp_path):
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_a_memory_mapped_pool_is_read_where_it_is(tmp_path, mode):
     X = normal(P, D)
     np.save(tmp_path / "pool.npy", X)
-    mapped = np.load(tmp_path / "pool.npy", mmap_mode="r")
-    pool = Pool(mapped)
-    assert isinstance(pool.array, np.memmap)
-    assert pool.fingerprint == Pool(X).fingerprint
+    mapped = np.load(tmp_path / "pool.npy", mmap_mode=mode)
+    for array in (mapped, np.asarray(mapped), mapped[::2]):
+        assert np.shares_memory(Pool(array).array, mapped)
+    assert Pool(mapped).fingerprint == Pool(X).fingerprint
+
+
+def test_a_pool_in_memory_is_copied():
+    X = normal(P, D)
+    for given in (X, X[::2], X.T.copy().T):
+        assert not np.shares_memory(Pool(given).array, given)
 
 
 @pytest.mark.parametrize(
@@ -184,10 +373,13 @@ def test_the_fingerprint_sees_every_value_and_the_shape():
     other[39, 2] = np.nextafter(other[39, 2], 9)
     marks = {Pool(A).fingerprint for A in (X, other, X[::-1], X.reshape(60, 2), X[:39])}
     assert len(marks) == 5
-    assert (
-        Pool(X.astype(np.float32)).fingerprint
-        == Pool(X.astype(np.float32).astype(float)).fingerprint
-    )
+    single = X.astype(np.float32)
+    assert Pool(single).fingerprint == Pool(single.astype(float)).fingerprint
+
+
+def test_the_fingerprint_is_that_of_version_one():
+    """Stored campaigns recognise their pool by it."""
+    assert Pool(np.arange(6.0).reshape(3, 2)).fingerprint == "39109dd5a143657a8a005684b71759e6"
 
 
 @pytest.mark.parametrize(
@@ -207,6 +399,7 @@ def test_what_is_no_pool_is_refused(data, message):
 
 def test_a_pool_of_one_point():
     X = normal(31, D)
-    model = model_of(np.arange(30), X)
-    scores = PoolVariance(Pool(X))(model._ridge, np.array([30]))
-    assert abs(scores[30] / model._ridge.v2(X[30:])[0] - 1) < tol("pcg")
+    pool, model = Pool(X), model_of(np.arange(30), X)
+    sums = pool_sums(pool, np.array([30]), model.fitted_)
+    scores, _ = v2_by_sums(pool, sums, model.fitted_)
+    assert abs(scores[30] / residual_v2(model, X[30:])[0] - 1) < tol("pcg")

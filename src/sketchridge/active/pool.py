@@ -257,7 +257,7 @@ class _Increment:
         """The sums at some points with this added; None stands for no sums yet."""
         sample = self.fitted.sample
         backend = sample.backend
-        precision = self.fitted.plan.full
+        precision = query.safe(self.fitted.plan.full)
         if sums is None or len(self.points):
             squares, products = backend.moments(
                 query.points, self.points, self.T, weights=self.weights, precision=precision

@@ -55,7 +55,7 @@ class Scratch:
     def put(self, A: Array) -> Place:
         """Write a matrix after those there are."""
         place = Place(self._used, (A.shape[0], A.shape[1]))
-        left = memoryview(np.ascontiguousarray(A, dtype=float).data).cast("B")
+        left = _bytes(np.ascontiguousarray(A, dtype=float))
         if self._used + len(left) > self.size:
             raise ValueError(f"{len(left):,} bytes more than the {self.size:,} of a scratch file.")
         self._file.seek(self._used)
@@ -67,7 +67,7 @@ class Scratch:
     def get(self, place: Place) -> Array:
         """A matrix that was put there."""
         A = np.empty(place.shape)
-        left = memoryview(A.reshape(-1).data).cast("B")
+        left = _bytes(A)
         self._file.seek(place.start)
         while len(left):
             read = self._file.readinto(left)
@@ -75,6 +75,11 @@ class Scratch:
                 raise OSError("A scratch file is shorter than what was written to it.")
             left = left[read:]
         return A
+
+
+def _bytes(A: Array) -> memoryview:
+    """The numbers themselves, not a copy."""
+    return A.reshape(-1).view(np.uint8).data
 
 
 def _allocate(file: Any, size: int) -> None:

@@ -35,13 +35,16 @@ class Backend(ABC):
 
     def place(self, kernel: Kernel, U: Array) -> Points:
         """A copy of points given by their coordinates ``kernel.coordinates(X)``."""
-        largest = float(np.abs(U).max(initial=0.0)) if kernel.geometry != "opaque" else 0.0
-        if not largest < 1e150:
+        largest = 0.0 if kernel.geometry == "opaque" else float(np.abs(U).max(initial=0.0))
+        if not largest < 1e150 ** (1 / kernel.growth):
             raise ValueError(
-                f"The points are up to {largest:.3g} bandwidths away from the centre of the data, "
-                "whose square overflows: rescale X, or give a larger bandwidth."
+                f"X has rows {largest:.3g} away, in units of the bandwidth or of the largest "
+                "training row, where squares of kernel values overflow: rescale X, or give a "
+                "larger bandwidth."
             )
-        return self.points(kernel, U)
+        placed = self.points(kernel, U)
+        placed.largest = largest
+        return placed
 
     @abstractmethod
     def points(self, kernel: Kernel, U: Array) -> Points:
@@ -87,6 +90,10 @@ class Backend(ABC):
     def generate(self, sketch: Any, rows: range, columns: range) -> Tall:
         """S[rows, columns]ᵀ of a sketch with entries everywhere: (len(columns), len(rows))."""
         return self.tall(sketch.entries(rows, columns).T)
+
+    @abstractmethod
+    def reserve(self, numbers: float, what: str) -> None:
+        """Raise MemoryError where there is no room for so many float64 numbers."""
 
     def alone(self) -> AbstractContextManager[object]:
         """A context for a series of calls, in which no other threads compete with them."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 __all__ = ["available", "check"]
 
-_SMALL = 2**28  # bytes that are not worth asking for
 _CGROUP = Path("/sys/fs/cgroup")
 _LIMITS = (  # limit and use, of a container with cgroups of version 2 or 1
     (_CGROUP / "memory.max", _CGROUP / "memory.current"),
@@ -23,8 +22,6 @@ def available() -> float:
 
 def check(needed: float, what: str, remedy: str, *, free: float | None = None) -> None:
     """Raise MemoryError with the bytes needed and available, before they are taken."""
-    if needed <= _SMALL:
-        return
     free = available() if free is None else free
     if needed > free:
         raise MemoryError(

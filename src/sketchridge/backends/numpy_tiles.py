@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.spatial.distance import cdist
 
 from sketchridge.backends import memory
 from sketchridge.backends.base import Backend
@@ -22,6 +23,7 @@ __all__ = ["NumpyTiles"]
 Array = np.ndarray
 Filler = Callable[[slice, slice, Array], Array]
 _SMALL = 2**16  # kernel evaluations below which threads cost more than they save
+_LARGE = 2**23  # numbers in a matrix whose room is checked before it is made
 _STRIP = 2**20  # numbers in a strip of a tall matrix while it is worked on
 _REMEDY = "give a smaller sketch_size, or fewer rows"
 
@@ -201,13 +203,18 @@ class NumpyTiles(Backend):
     def host(self, A: Array) -> Array:
         return A
 
+    def reserve(self, numbers: float, what: str) -> None:
+        memory.check(8 * numbers, what, _REMEDY)
+
     def empty(self, n: int, q: int) -> Array:
-        memory.check(8 * n * q, f"A matrix of {n:,} × {q:,} numbers", _REMEDY)
+        if n * q > _LARGE:
+            self.reserve(n * q, f"A matrix of {n:,} × {q:,} numbers")
         return np.empty((n, q))
 
     def joined(self, arrays: Sequence[Array], axis: int) -> Array:
-        size = 8 * sum(A.size for A in arrays)
-        memory.check(size, "Putting matrices together", _REMEDY)
+        size = sum(A.size for A in arrays)
+        if size > _LARGE:
+            self.reserve(size, f"Putting {len(arrays)} matrices together")
         return np.concatenate(arrays, axis=axis)
 
     def each(self, function: Callable[[slice], None], n: int, width: int) -> None:
@@ -295,7 +302,7 @@ def _filler(P: Points, Q: Points, dtype: Any) -> Filler:
 
     ‖u − v‖² = (−2u, ‖u‖², 1)·(v, 1, ‖v‖²) is one matrix product; rounding can push it below 0,
     hence the clipping. In single precision it is clipped from above too: subnormal kernel values
-    would be many times slower.
+    would be many times slower. Among points far out, distances are taken of differences.
     """
     kernel = P.kernel
     dtype = np.dtype(dtype)
@@ -312,9 +319,15 @@ def _filler(P: Points, Q: Points, dtype: Any) -> Filler:
     is_distance = kernel.geometry == "distance"
     farthest = kernel.reach if is_distance and dtype == np.float32 else None  # type: ignore[attr-defined]
 
+    far_P, far_Q = P.far(), Q.far()
+    any_far = far_P.any() and far_Q.any()
+
     def fill(rows: slice, cols: slice, out: Array) -> Array:
         s = out[:, : cols.stop - cols.start]
         np.matmul(left[rows], right[cols].T, out=s)
+        if any_far:
+            i, j = np.flatnonzero(far_P[rows]), np.flatnonzero(far_Q[cols])
+            s[np.ix_(i, j)] = cdist(P.U[rows][i], Q.U[cols][j], "sqeuclidean")
         if is_distance:
             np.clip(s, 0, farthest, out=s)
         k = kernel.evaluate(s, np)

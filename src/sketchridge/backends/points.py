@@ -8,21 +8,24 @@ import numpy as np
 
 from sketchridge.kernels import Kernel
 
-__all__ = ["Points"]
+__all__ = ["FAR", "Points"]
 
 Array = np.ndarray
+FAR = 2.0**20  # ‖u‖² from which distances between two such points are not left to a product
 
 
 class Points:
     """The points of one kernel on one backend; rows of U are their coordinates.
 
     A backend may keep other forms of the same points beside them (in ``forms``, by precision);
-    they are derived from U and live as long as it does.
+    they are derived from U and live as long as it does. ``largest`` is no less than any of their
+    coordinates.
     """
 
-    def __init__(self, backend: Any, kernel: Kernel, U: Any) -> None:
+    def __init__(self, backend: Any, kernel: Kernel, U: Any, largest: float = 0.0) -> None:
         self.backend = backend
         self.kernel = kernel
+        self.largest = largest
         self.U = U  # (n, k), where the backend computes; on the host for an opaque kernel
         self.forms: dict[Any, Any] = {}
 
@@ -32,13 +35,16 @@ class Points:
     def take(self, rows: Array | slice) -> Points:
         """Some of the points."""
         chosen = rows if isinstance(rows, slice) else np.ascontiguousarray(rows)
-        return Points(self.backend, self.kernel, self.U[chosen])
+        return Points(self.backend, self.kernel, self.U[chosen], self.largest)
 
     def append(self, more: Points) -> Points:
         """These points and then others."""
+        largest = max(self.largest, more.largest)
         if self.kernel.geometry == "opaque":
-            return Points(self.backend, self.kernel, np.concatenate([self.U, more.U]))
-        return Points(self.backend, self.kernel, self.backend.joined([self.U, more.U], axis=0))
+            U = np.concatenate([self.U, more.U])
+        else:
+            U = self.backend.joined([self.U, more.U], axis=0)
+        return Points(self.backend, self.kernel, U, largest)
 
     def host(self) -> Array:
         """Their coordinates as a NumPy array: (n, k)."""
@@ -49,10 +55,19 @@ class Points:
         return self.kernel.diagonal(self.host())
 
     def squares(self) -> Array:
-        """‖u‖², by which rounding grows in squared distances; 0 for other kernels: (n,)."""
+        """‖u‖² or FAR if that is less, by which rounding grows in squared distances; 0 for other
+        kernels: (n,)."""
         if self.kernel.geometry != "distance":
             return np.zeros(len(self))
-        return self.backend.host((self.U * self.U).sum(axis=1))
+        return np.minimum(self.backend.host((self.U * self.U).sum(axis=1)), FAR)
+
+    def far(self) -> Array:
+        """Which points are so far out that distances among them need differences: (n,)."""
+        if self.kernel.geometry != "distance":
+            return np.zeros(len(self), dtype=bool)
+        if self.largest**2 * self.U.shape[1] < FAR:
+            return np.zeros(len(self), dtype=bool)
+        return self.squares() >= FAR
 
     def __getstate__(self) -> Any:
         raise TypeError("Points are where a backend computes: save their coordinates instead.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -33,31 +34,59 @@ def in_threads(workers: int, jobs: Sequence[Callable[[], T]]) -> list[T]:
             return list(pool.map(lambda job: job(), jobs))
 
 
+class _Token:
+    """Whoever wants BLAS in one thread, for as long as it lives."""
+
+
 class _Limit:
-    """BLAS's number of threads is one for the whole process, so whoever is last restores it."""
+    """BLAS's number of threads is one for the whole process, so whoever is last restores it.
+
+    Only the thread that limited BLAS may restore it, as threadpoolctl has it, so both are done by
+    one thread of our own. Holders are known by weak references: one that an exception swept away
+    between two lines does not count any longer.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.inside = 0
-        self.limiter: Any = None
+        self.holders: weakref.WeakSet[_Token] = weakref.WeakSet()
+        self.keeper = ThreadPoolExecutor(1, thread_name_prefix="sketchridge-blas")
         self.controller: ThreadpoolController | None = None
+        self.limiter: Any = None
 
-    def enter(self) -> None:
+    def enter(self, token: _Token) -> None:
         with self.lock:
-            if not self.inside:
-                self.controller = self.controller or ThreadpoolController()
-                self.limiter = self.controller.limit(limits=1, user_api="blas")
-                self.limiter.__enter__()
-            self.inside += 1
+            self.holders.add(token)
+            if self.limiter is None:
+                self.keeper.submit(self._limit).result()
 
-    def leave(self) -> None:
+    def leave(self, token: _Token) -> None:
         with self.lock:
-            self.inside -= 1
-            if not self.inside:
-                self.limiter.__exit__(None, None, None)
+            self.holders.discard(token)
+            if not self.holders and self.limiter is not None:
+                self.keeper.submit(self._restore).result()
+
+    def _limit(self) -> None:
+        self.controller = self.controller or ThreadpoolController()
+        limiter = self.controller.limit(limits=1, user_api="blas")
+        limiter.__enter__()
+        self.limiter = limiter
+
+    def _restore(self) -> None:
+        limiter, self.limiter = self.limiter, None
+        limiter.__exit__(None, None, None)
 
 
 _limit = _Limit()
+
+
+def _start_afresh() -> None:
+    """In a forked process, where the thread of the parent is gone."""
+    global _limit
+    _limit = _Limit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_afresh)
 
 
 @contextmanager
@@ -66,8 +95,10 @@ def one_blas_thread() -> Iterator[None]:
 
     It may be entered by several threads and several times; the last to leave restores what was.
     """
-    _limit.enter()
+    token = _Token()
+    limit = _limit
     try:
+        limit.enter(token)
         yield
     finally:
-        _limit.leave()
+        limit.leave(token)

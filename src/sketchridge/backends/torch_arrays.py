@@ -148,6 +148,9 @@ class TorchArrays(Backend):
                 "PyTorch for your GPU and its driver."
             )
 
+    def reserve(self, numbers: float, what: str) -> None:
+        self.check_memory(int(8 * numbers), what)
+
     def check_memory(self, needed: int, what: str) -> None:
         if needed > _UNASKED:
             place = "" if self._on_the_host else " on the GPU"

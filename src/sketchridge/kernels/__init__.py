@@ -55,7 +55,8 @@ def as_kernel(spec: object) -> Kernel:
         return spec
     if isinstance(spec, str) and spec in KERNELS:
         return KERNELS[spec]()
-    if callable(spec) and not isinstance(spec, type):
+    is_maker = isinstance(spec, type) or any(spec is make for make in KERNELS.values())
+    if callable(spec) and not is_maker:
         return custom_kernel(spec)
     raise ValueError(
         f"Unknown kernel {spec!r}: give one of {', '.join(map(repr, KERNELS))}, an object of "

@@ -87,6 +87,7 @@ class PeriodicSobolev(_UnitCube):
             )
 
     def feature(self, u: Array, v: Array) -> Array:
+        self.check(u)
         t = np.mod(u - v, 1.0)
         degree = 2 * self.order
         out = np.zeros_like(t)

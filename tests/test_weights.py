@@ -1,0 +1,475 @@
+"""Sample weights: precisions of rows, of which 2 is the row given twice and 0 its absence."""
+
+import numpy as np
+import pytest
+from helpers import assert_close, assert_close_each
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import (
+    ALPHA,
+    X_TEST,
+    H,
+    M,
+    X,
+    Y,
+    assert_same_answers,
+    auto_and_names,
+    classes,
+    fixed,
+    full,
+    full_makers,
+    intercepts,
+    kernel_matrix,
+    kinds,
+    makers,
+    names,
+    sketched,
+    y,
+)
+from scipy.stats import chi2
+from sklearn.kernel_ridge import KernelRidge
+
+from sketchridge import ExactKernelRidge, SketchedKernelRidge
+from sketchridge.kernels import Polynomial
+
+SEED = 0
+N = 40  # distinct rows
+ROWS = X[:N]
+penalties = pytest.mark.parametrize("alpha", [ALPHA, "gcv", "loo"])
+rng = np.random.default_rng(11)
+WEIGHTS = rng.integers(1, 4, N).astype(float)
+NOISY = Y[:N] + rng.standard_normal((N, 3))  # so that no tiny penalty magnifies rounding
+
+
+def repeated(A, b, w, order=None):
+    """Each row as often as its weight says, those that come again after all first ones.
+
+    ``order`` shuffles them; then the first of each are in another order, too.
+    """
+    again = np.repeat(np.arange(len(A)), w.astype(int) - 1)
+    rows = np.concatenate([np.arange(len(A)), np.random.default_rng(3).permutation(again)])
+    if order is not None:
+        rows = rows[np.random.default_rng(order).permutation(len(rows))]
+    return A[rows], b[rows]
+
+
+def assert_same_fit(one, other, at=X_TEST):
+    """Everything that a fit says agrees to rounding."""
+    assert_same_answers(one, other, at)
+    for name in ("lambda_", "noise_variance_", "effective_dof_", "loo_error_", "eigenvalues_"):
+        assert_close(getattr(one, name), getattr(other, name))
+    assert one.s_lambda_ == other.s_lambda_
+    assert one.bandwidth_ == pytest.approx(other.bandwidth_, rel=1e-12)
+    for name in ("lam", "df", "gcv", "loo"):  # below 1e-5·E₁ rounding in y is magnified
+        assert_close(getattr(one.path_, name)[46:], getattr(other.path_, name)[46:])
+    assert_close(one.predict_interval(at), other.predict_interval(at))
+    if isinstance(one, SketchedKernelRidge):
+        assert one.sketch_size_ == other.sketch_size_
+        assert_close(one.gap_, other.gap_)
+        assert_close(one.certificate_.relative, other.certificate_.relative, scale=1.0)
+        assert_close(one.certificate("norm").norm, other.certificate("norm").norm, scale=1.0)
+
+
+# weight 2 is a row given twice
+
+
+@makers
+@intercepts
+@penalties
+@pytest.mark.parametrize("targets", [NOISY[:, 0], NOISY], ids=["one target", "three targets"])
+def test_a_weight_is_a_number_of_times(make, fit_intercept, alpha, targets):
+    options = {"fit_intercept": fit_intercept, "alpha": alpha}
+    weighted = make(**options).fit(ROWS, targets, sample_weight=WEIGHTS)
+    assert_same_fit(make(**options).fit(*repeated(ROWS, targets, WEIGHTS)), weighted)
+
+
+@auto_and_names
+@intercepts
+@pytest.mark.parametrize("alpha", [ALPHA, "gcv"])
+@pytest.mark.filterwarnings("ignore:.*too small for a sketch")
+def test_a_weight_is_a_number_of_times_under_every_sketch(name, fit_intercept, alpha):
+    options = {"fit_intercept": fit_intercept, "alpha": alpha, "sketch": name, "sketch_size": M}
+    weighted = sketched(**options).fit(ROWS, NOISY, sample_weight=WEIGHTS)
+    assert_same_fit(sketched(**options).fit(*repeated(ROWS, NOISY, WEIGHTS)), weighted)
+
+
+@auto_and_names
+def test_a_weight_is_a_number_of_times_while_a_sketch_grows(name):
+    A, b = (np.concatenate([part, part + 0.01]) for part in (X, y))
+    w = np.random.default_rng(5).integers(1, 4, len(A)).astype(float)
+    options = {"sketch": name, "bandwidth": 0.3, "alpha": 1.0}
+    weighted = sketched(**options).fit(A, b, sample_weight=w)
+    assert weighted.sketch_size_ >= 64
+    assert_same_fit(sketched(**options).fit(*repeated(A, b, w)), weighted)
+
+
+@pytest.mark.parametrize("solver", ["sketch", "pcg"])
+@intercepts
+def test_refined_variances_and_exact_means_follow_weights(solver, fit_intercept):
+    options = {"fit_intercept": fit_intercept, "solver": solver, "sketch_size": M}
+    weighted = sketched(**options).fit(ROWS, NOISY, sample_weight=WEIGHTS)
+    twice = sketched(**options).fit(*repeated(ROWS, NOISY, WEIGHTS))
+    exact = fixed(fit_intercept=fit_intercept).fit(ROWS, NOISY, sample_weight=WEIGHTS)
+    kind = "pcg" if solver == "pcg" else "float64"
+    assert_close(twice.predict(X_TEST), weighted.predict(X_TEST), kind)
+    if solver == "pcg":
+        assert_close(weighted.predict(X_TEST), exact.predict(X_TEST), "pcg")
+    for refine in (0, 1, 5):
+        ours = weighted.variance(X_TEST, refine=refine, return_bound=True)
+        assert_close(twice.variance(X_TEST, refine=refine, return_bound=True), ours)
+        std1 = np.sqrt(exact.variance(X_TEST) / exact.noise_variance_)
+        std = np.sqrt(ours[0] / weighted.noise_variance_)
+        bound = ours[1] / np.sqrt(weighted.noise_variance_)
+        assert (np.abs(std - std1) <= bound).all()
+    v1 = weighted.variance(X_TEST, "v1", tol=1e-6) / weighted.noise_variance_
+    expected = exact.variance(X_TEST) / exact.noise_variance_
+    np.testing.assert_allclose(v1, expected, rtol=1e-6)
+
+
+@full_makers
+@intercepts
+@penalties
+@pytest.mark.parametrize("order", range(3))
+def test_rows_may_come_in_any_order(make, fit_intercept, alpha, order):
+    """The sketch is complete, so that it does not matter which rows it begins with."""
+    options = {"fit_intercept": fit_intercept, "alpha": alpha, "bandwidth": 0.2}
+    options |= {"sketch_size": N} if make is full else {}
+    weighted = make(**options).fit(ROWS, NOISY, sample_weight=WEIGHTS)
+    shuffled = make(**options).fit(*repeated(ROWS, NOISY, WEIGHTS, order))
+    assert_same_answers(shuffled, weighted)
+    for name in ("lambda_", "noise_variance_", "effective_dof_", "loo_error_"):
+        assert_close(getattr(shuffled, name), getattr(weighted, name))
+
+
+@makers
+@intercepts
+@penalties
+def test_genuine_replicates_count_by_their_weights(make, fit_intercept, alpha):
+    """Rows measured several times with different y, some of the measurements of weight 2 or 3."""
+    A = np.concatenate([ROWS, ROWS[:15], ROWS[:7]])
+    b = np.random.default_rng(8).standard_normal((len(A), 2)) + A.sum(axis=1)[:, None]
+    w = np.random.default_rng(9).integers(1, 4, len(A)).astype(float)
+    options = {"fit_intercept": fit_intercept, "alpha": alpha}
+    weighted = make(**options).fit(A, b, sample_weight=w)
+    assert_same_fit(make(**options).fit(*repeated(A, b, w)), weighted)
+
+
+@makers
+@intercepts
+def test_replicates_enter_the_noise_as_pure_error(make, fit_intercept):
+    """σ̂² = (RSS of the means + squares within rows)/(n − df + replicates)."""
+    A = np.concatenate([ROWS, ROWS[:15], ROWS[:7]])
+    b = np.random.default_rng(8).standard_normal(len(A)) + A.sum(axis=1)
+    model = make(fit_intercept=fit_intercept).fit(A, b)
+    rss = ((b - model.predict(A)) ** 2).sum()  # within and between at once
+    assert_close(model.noise_variance_, rss / (len(A) - model.effective_dof_))
+
+
+@makers
+def test_replicates_alone_give_an_unbiased_noise(make):
+    """Two measurements at each row: each adds a degree of freedom.
+
+    σ̂²·dof/σ² is χ² with about 600 degrees of freedom: beyond its 1e-7 quantiles with probability
+    2e-7, and the bias of the smooth is far smaller.
+    """
+    A = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    signal = np.sin(3 * A[:, 0]) + A[:, 1] ** 2
+    noise = 0.3 * np.random.default_rng(1).standard_normal((2, 300))
+    model = make().fit(np.vstack([A, A]), (signal + noise).ravel())
+    dof = 600 - model.effective_dof_
+    low, high = chi2.ppf([1e-7, 1 - 1e-7], dof) / dof
+    assert low < model.noise_variance_ / 0.09 < high
+
+
+@makers
+@intercepts
+@pytest.mark.parametrize("c", [2.0, 10.0, 0.25, 0.1, 1e-3])
+def test_only_alpha_and_the_noise_know_the_unit_of_weights(make, fit_intercept, c):
+    """w → cw with α → cα is the same model, whose noise of a row of weight 1 is c times as large."""
+    A = np.concatenate([ROWS, ROWS[:15]])
+    b = np.random.default_rng(8).standard_normal(len(A)) + A.sum(axis=1)
+    w = np.random.default_rng(9).integers(1, 4, len(A)).astype(float)
+    one = make(fit_intercept=fit_intercept, alpha=ALPHA).fit(A, b, sample_weight=w)
+    other = make(fit_intercept=fit_intercept, alpha=c * ALPHA).fit(A, b, sample_weight=c * w)
+    assert_same_answers(other, one)  # V1 is σ² times a squared norm over Σw: c cancels
+    assert_close(other.noise_variance_, c * one.noise_variance_)
+    assert_close(other.lambda_, one.lambda_)
+    assert_close(other.loo_error_, one.loo_error_)
+
+
+@classes
+def test_equal_weights_choose_what_no_weights_choose(cls):
+    """Of alpha="gcv", λ; of the noise, its multiple."""
+    plain = cls(fit_intercept=True).fit(ROWS, NOISY[:, 0])
+    for c in (2.0, 0.1, 7.0):
+        model = cls(fit_intercept=True).fit(ROWS, NOISY[:, 0], sample_weight=np.full(N, c))
+        assert_close(model.lambda_, plain.lambda_)
+        assert_close(model.alpha_, c * plain.alpha_)
+        assert_close(model.noise_variance_, c * plain.noise_variance_)
+        assert_same_answers(model, plain)
+
+
+@pytest.mark.parametrize("m", [4, N])
+def test_the_columns_of_an_array_are_added_where_rows_are_merged(m):
+    S = np.random.default_rng(2).standard_normal((m, N))
+    half = np.concatenate([S / 2, S / 2], axis=1)
+    once = np.concatenate([S, np.zeros_like(S)], axis=1)
+    weighted = sketched(sketch=S, bandwidth=0.2).fit(ROWS, NOISY, sample_weight=np.full(N, 2.0))
+    for spread in (half, once):
+        twice = sketched(sketch=spread, bandwidth=0.2)
+        twice.fit(np.vstack([ROWS, ROWS]), np.vstack([NOISY, NOISY]))
+        assert_same_answers(twice, weighted)
+
+
+@makers
+def test_a_precomputed_kernel_is_merged_and_weighted_too(make):
+    A, b = repeated(ROWS, NOISY, WEIGHTS)
+    options = {"kernel": "precomputed", "bandwidth": "median"}
+    weighted = make(**options).fit(kernel_matrix(ROWS, ROWS), NOISY, sample_weight=WEIGHTS)
+    twice = make(**options).fit(kernel_matrix(A, A), b)
+    plain = make().fit(ROWS, NOISY, sample_weight=WEIGHTS)
+    expected = plain.predict(X_TEST)
+    assert_close(weighted.predict(kernel_matrix(X_TEST, ROWS)), expected)
+    assert_close(twice.predict(kernel_matrix(X_TEST, A)), expected)
+    assert_close(twice.noise_variance_, plain.noise_variance_)
+    none = np.zeros(len(A))
+    none[:N] = WEIGHTS
+    without = make(**options).fit(kernel_matrix(A, A), b, sample_weight=none)
+    assert_close(without.predict(kernel_matrix(X_TEST, A)), expected)
+
+
+# weight 0 is absence
+
+
+@makers
+@intercepts
+@penalties
+@pytest.mark.parametrize("bandwidth", [H, "median", "gcv"])
+def test_a_row_without_weight_is_not_there(make, fit_intercept, alpha, bandwidth):
+    """Whatever it holds: an outlier in X and y among them."""
+    options = {"fit_intercept": fit_intercept, "alpha": alpha, "bandwidth": bandwidth}
+    places = np.sort(np.random.default_rng(4).choice(N + 10, N, replace=False))
+    A = np.full((N + 10, 2), 1e6)
+    b = np.full((N + 10, 3), -1e6)
+    w = np.zeros(N + 10)
+    A[places], b[places], w[places] = ROWS, NOISY, WEIGHTS
+    found = make(**options).fit(A, b, sample_weight=w)
+    assert_same_fit(found, make(**options).fit(ROWS, NOISY, sample_weight=WEIGHTS))
+
+
+@names
+def test_a_row_without_weight_is_no_column_of_a_sketch(name):
+    w = np.concatenate([WEIGHTS, np.zeros(5)])
+    A = np.vstack([ROWS, X[N : N + 5]])
+    b = np.vstack([NOISY, Y[N : N + 5]])
+    found = sketched(sketch=name, sketch_size=M).fit(A, b, sample_weight=w)
+    expected = sketched(sketch=name, sketch_size=M).fit(ROWS, NOISY, sample_weight=WEIGHTS)
+    assert_same_fit(found, expected)
+
+
+def test_a_sketch_array_has_columns_for_rows_without_weight_too():
+    """It has one for each row that is given; those of rows without weight do not matter."""
+    S = np.random.default_rng(2).standard_normal((M, N + 5))
+    w = np.concatenate([WEIGHTS, np.zeros(5)])
+    order = np.random.default_rng(3).permutation(N + 5)
+    A = np.vstack([ROWS, X[N : N + 5]])
+    b = np.vstack([NOISY, Y[N : N + 5]])
+    expected = sketched(sketch=S[:, :N]).fit(ROWS, NOISY, sample_weight=WEIGHTS)
+    found = sketched(sketch=S[:, order]).fit(A[order], b[order], sample_weight=w[order])
+    assert_same_answers(found, expected)
+
+
+@makers
+def test_a_nearly_weightless_row_is_nearly_absent(make):
+    w = np.concatenate([WEIGHTS, np.full(5, 1e-14)])
+    A = np.vstack([ROWS, X[N : N + 5]])
+    b = np.vstack([NOISY, Y[N : N + 5]])
+    size = {} if make is fixed else {"sketch_size": N}
+    expected = make(**size).fit(ROWS, NOISY, sample_weight=WEIGHTS)
+    found = make(**({} if make is fixed else {"sketch_size": N + 5})).fit(A, b, sample_weight=w)
+    assert_same_answers(found, expected)
+    assert_close(found.noise_variance_ * (N + 5 - found.effective_dof_),
+                 expected.noise_variance_ * (N - expected.effective_dof_))  # fmt: skip
+
+
+# against others
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ({"kernel": "gaussian", "bandwidth": H}, {"kernel": "rbf", "gamma": 1 / (2 * H**2)}),
+        ({"kernel": "laplacian", "bandwidth": H}, {"kernel": "laplacian", "gamma": 1 / H}),
+        ({"kernel": Polynomial(2), "bandwidth": "median"}, {"kernel": "poly", "degree": 2}),
+        ({"kernel": "linear", "bandwidth": "median"}, {"kernel": "linear"}),
+    ],
+    ids=["gaussian", "laplacian", "polynomial", "linear"],
+)
+@full_makers
+@pytest.mark.parametrize("alpha", [1e-2, 1.0, 10.0])
+def test_mean_equals_kernel_ridge_with_weights(make, ours, theirs, alpha):
+    w = np.random.default_rng(1).uniform(0.1, 5, len(X))
+    reference = KernelRidge(alpha=alpha, **theirs).fit(X, Y, sample_weight=w)
+    model = make(alpha=alpha, **ours).fit(X, Y, sample_weight=w)
+    expected = reference.predict(X_TEST)
+    assert_close(model.predict(X_TEST), expected)
+
+
+@full_makers
+@intercepts
+def test_leave_one_out_and_the_posterior_are_those_of_the_definition(make, fit_intercept):
+    """The weighted mean of squared errors at rows left out whole, and
+    gp = k(x, x) − k_xᵀ(G + αW⁻¹)⁻¹k_x, with the constant's share."""
+    w = np.random.default_rng(1).uniform(0.1, 5, N)
+    size = {} if make is fixed else {"sketch_size": N}
+    model = make(fit_intercept=fit_intercept, **size).fit(ROWS, NOISY, sample_weight=w)
+    errors = []
+    for i in range(N):
+        rest = np.arange(N) != i
+        other = fixed(fit_intercept=fit_intercept)
+        other.fit(ROWS[rest], NOISY[rest], sample_weight=w[rest])
+        errors.append(NOISY[i] - other.predict(ROWS[i : i + 1])[0])
+    assert_close(model.loo_error_, (w @ np.square(errors)).mean() / w.sum())
+    A = kernel_matrix(ROWS, ROWS) + ALPHA * np.diag(1 / w)
+    k_x = kernel_matrix(ROWS, X_TEST)
+    gp = 1 - (k_x * np.linalg.solve(A, k_x)).sum(axis=0)
+    ones = np.linalg.solve(A, np.ones(N))
+    if fit_intercept:
+        gp += (1 - ones @ k_x) ** 2 / ones.sum()
+    assert_close(model.variance(X_TEST, "gp"), gp)
+
+
+@full_makers
+@intercepts
+def test_v1_is_the_variance_of_the_mean_under_weighted_noise(make, fit_intercept):
+    """y_i ~ N(f(x_i), σ²/w_i), 3,000 times: each target is a draw.
+
+    A sample variance over its expectation is χ² over its degrees of freedom; its 1e-8 quantiles at
+    30 points are left with probability below 1e-6.
+    """
+    draws, sigma = 3000, 0.7
+    w = np.random.default_rng(1).uniform(0.2, 5, N)
+    signal = np.sin(3 * ROWS[:, :1])
+    noise = np.random.default_rng(2).standard_normal((N, draws)) / np.sqrt(w)[:, None]
+    size = {} if make is fixed else {"sketch_size": N}
+    model = make(fit_intercept=fit_intercept, noise_variance=sigma**2, **size)
+    model.fit(ROWS, signal + sigma * noise, sample_weight=w)
+    found = model.predict(X_TEST).var(axis=1, ddof=1)
+    low, high = chi2.ppf([1e-8, 1 - 1e-8], draws - 1) / (draws - 1)
+    for kind in ("v1",) if make is fixed else ("v2", "v3"):
+        ratio = found / model.variance(X_TEST, kind)[:, 0]
+        assert (low < ratio).all()
+        assert (ratio < high).all()
+
+
+@full_makers
+def test_noise_is_that_of_a_row_of_weight_one(make):
+    """σ̂² under y_i ~ N(f(x_i), σ²/w_i), over 400 draws: the mean of χ² variables with about 30
+    degrees of freedom each, off by 5 standard deviations with probability below 1e-6."""
+    w = np.random.default_rng(1).uniform(0.2, 5, N)
+    noise = np.random.default_rng(2).standard_normal((N, 400)) / np.sqrt(w)[:, None]
+    size = {} if make is fixed else {"sketch_size": N}
+    model = make(alpha=20.0, **size).fit(ROWS, 0.5 * noise, sample_weight=w)
+    dof = N - model.effective_dof_
+    assert abs(model.noise_variance_.mean() / 0.25 - 1) < 5 * np.sqrt(2 / dof / 400) + 0.02
+
+
+# appending
+
+
+@makers
+@given(data=st.data())
+@settings(max_examples=15, deadline=None)
+def test_appending_with_weights_equals_fitting_with_them(make, data):
+    """Any split, batches that repeat rows that are there, and weights of 0 among them."""
+    seed = data.draw(st.integers(0, 1000))
+    source = np.random.default_rng(seed)
+    rows = np.concatenate([np.arange(N), source.integers(0, N, 25)])
+    rows[:20] = source.permutation(20)
+    A = ROWS[rows]
+    b = NOISY[rows] + source.standard_normal((len(rows), 1))
+    w = np.round(source.uniform(0, 3, len(rows)), 1)
+    w[:2] = 1.0
+    cuts = [0, *sorted(data.draw(st.lists(st.integers(20, 60), max_size=3))), len(rows)]
+    options = {"fit_intercept": data.draw(st.booleans())}
+    size = {"sketch_size": 12} if make is sketched else {}
+    model = make(**options, **size)
+    for start, stop in zip(cuts, cuts[1:], strict=False):
+        if start < stop and w[start:stop].any():
+            model.partial_fit(A[start:stop], b[start:stop], sample_weight=w[start:stop])
+    sketch = {"sketch": model.sketch_} if make is sketched else {}
+    whole = make(**options, **sketch).fit(A, b, sample_weight=w)
+    assert_same_fit(model, whole)
+
+
+@names
+@intercepts
+def test_appending_with_weights_under_every_sketch(name, fit_intercept):
+    options = {"fit_intercept": fit_intercept, "sketch": name, "sketch_size": M}
+    A = np.vstack([ROWS, ROWS[5:15]])
+    b = np.vstack([NOISY, NOISY[:10]])
+    w = np.random.default_rng(5).integers(1, 5, len(A)) / 2
+    model = sketched(**options).fit(A[:25], b[:25], sample_weight=w[:25])
+    model.partial_fit(A[25:], b[25:], sample_weight=w[25:])
+    given_sketch = options | {"sketch": model.sketch_, "sketch_size": "auto"}
+    assert_same_fit(model, sketched(**given_sketch).fit(A, b, sample_weight=w))
+
+
+# what is no weight
+
+BAD_WEIGHTS = {
+    "negative": (np.where(np.arange(N) == 3, -0.5, 1.0), r"negative entry \(-0\.5\): weights are"),
+    "all zero": (np.zeros(N), "sample_weight is 0 in every row: at least one row must"),
+    "NaN": (np.where(np.arange(N) == 3, np.nan, 1.0), "sample_weight contains NaN"),
+    "infinity": (np.where(np.arange(N) == 3, np.inf, 1.0), "sample_weight contains infinity"),
+    "too short": (np.ones(N - 1), r"sample_weight.shape == \(39,\), expected \(40,\)"),
+    "too long": (np.ones(N + 1), r"sample_weight.shape == \(41,\), expected \(40,\)"),
+    "two dimensions": (np.ones((N, 2)), "(?i)sample.weights? must be 1D"),
+    "a word": ("heavy", "(?i)could not convert string|sample.weight"),
+    "complex": (np.ones(N) * 1j, "Complex data not supported"),
+    "a sum that overflows": (np.full(N, 1e308), "sample_weight"),
+    "a sum that underflows": (np.full(N, 1e-320), "sample_weight"),
+}
+
+
+@classes
+@pytest.mark.parametrize("case", BAD_WEIGHTS)
+def test_what_is_no_weight_is_refused(cls, case):
+    w, text = BAD_WEIGHTS[case]
+    with pytest.raises(ValueError, match=text):
+        cls(alpha=1.0).fit(ROWS, y[:N], sample_weight=w)
+
+
+@classes
+@pytest.mark.parametrize("case", BAD_WEIGHTS)
+def test_what_is_no_weight_is_refused_in_a_batch_and_changes_nothing(cls, case):
+    w, text = BAD_WEIGHTS[case]
+    model = cls(alpha=1.0).fit(ROWS, y[:N])
+    before = model.predict(X_TEST, return_std=True)
+    with pytest.raises(ValueError, match=text):
+        model.partial_fit(ROWS, y[:N], sample_weight=w)
+    np.testing.assert_array_equal(model.predict(X_TEST, return_std=True), before)
+
+
+@classes
+@pytest.mark.parametrize("w", [2, 2.0, [2] * N, (2.0,) * N, np.full(N, 2, np.int8)], ids=repr)
+def test_weights_may_be_a_number_or_any_list_of_numbers(cls, w):
+    model = cls(alpha=1.0).fit(ROWS, y[:N], sample_weight=w)
+    assert_same_answers(model, cls(alpha=1.0).fit(ROWS, y[:N], sample_weight=np.full(N, 2.0)))
+
+
+@classes
+@pytest.mark.parametrize("scale", [1e-100, 1e100, 1e-300, 1e300])
+def test_huge_and_tiny_weights_work(cls, scale):
+    """Only their ratios and their sum beside alpha matter."""
+    one = cls(bandwidth=H, alpha=1.0, noise_variance=1.0).fit(ROWS, y[:N])
+    other = cls(bandwidth=H, alpha=scale, noise_variance=scale)
+    other.fit(ROWS, y[:N], sample_weight=np.full(N, scale))
+    assert_close(other.predict(X_TEST), one.predict(X_TEST))
+    for kind in kinds(one):
+        assert_close_each(other.variance(X_TEST, kind), one.variance(X_TEST, kind))
+
+
+def test_weights_without_a_fit_of_their_own_are_documented():
+    for cls in (ExactKernelRidge, SketchedKernelRidge):
+        assert "sample_weight : (n,), precisions" in cls.fit.__doc__
