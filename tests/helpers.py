@@ -328,7 +328,7 @@ def long_std(G: Array, k_x: Array, w: Array, alpha: float, fit_intercept: bool) 
     ell, u = Z[:, :-1], Z[:, -1] / Z[:, -1].sum()
     if fit_intercept:
         ell = ell + np.outer(u, 1 - ell.sum(axis=0))
-    return np.sqrt((ell**2 / w.astype(Long)[:, None]).sum(axis=0).astype(float))
+    return np.sqrt((ell**2 / w.astype(Long)[:, None]).sum(axis=0)).astype(float)
 
 
 @dataclass(frozen=True)

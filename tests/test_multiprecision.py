@@ -485,20 +485,6 @@ def test_rows_may_come_in_two_parts(case: Case) -> None:
     judge_sketched(case, heard, model)
 
 
-@examples(10, [*NAMES, "array", "identity", "auto"])
-def test_the_averaged_variance_is_right(case: Case) -> None:
-    """V̄, from the average of the weights behind V2 and V3."""
-    heard = Heard()
-    model = fitted(case, heard, case.estimator(dtype="float64"))
-    r = sketched_reference(case, model)
-    if model is not None:
-        ask_kinds(case, heard, model, ["vbar"])
-    allowed = tolerances(r)
-    both = zip(allowed["v2"].std, allowed["sketched"].std, strict=True)
-    judge = Judge(case, heard, excused=is_vacuous(model))
-    judge.std("vbar", [v.sqrt() for v in r.vbar], [a + b for a, b in both])
-
-
 @examples(40, [*NAMES, "array", "identity"])
 def test_a_refined_variance_keeps_its_tolerance(case: Case) -> None:
     """kind="v1": |V − V1| ≤ tol·V1, or a sentence."""

@@ -183,10 +183,11 @@ def test_replicates_alone_give_an_unbiased_noise(make):
 
 @makers
 @intercepts
+@pytest.mark.parametrize("replicates", [0, 15])
 @pytest.mark.parametrize("c", [2.0, 10.0, 0.25, 0.1, 1e-3])
-def test_only_alpha_and_the_noise_know_the_unit_of_weights(make, fit_intercept, c):
+def test_only_alpha_and_the_noise_know_the_unit_of_weights(make, fit_intercept, replicates, c):
     """w → cw with α → cα is the same model, whose noise of a row of weight 1 is c times as large."""
-    A = np.concatenate([ROWS, ROWS[:15]])
+    A = np.concatenate([ROWS, ROWS[:replicates]])
     b = np.random.default_rng(8).standard_normal(len(A)) + A.sum(axis=1)
     w = np.random.default_rng(9).integers(1, 4, len(A)).astype(float)
     one = make(fit_intercept=fit_intercept, alpha=ALPHA).fit(A, b, sample_weight=w)
@@ -197,12 +198,14 @@ def test_only_alpha_and_the_noise_know_the_unit_of_weights(make, fit_intercept, 
     assert_close(other.loo_error_, one.loo_error_)
 
 
-@classes
-def test_equal_weights_choose_what_no_weights_choose(cls):
-    """Of alpha="gcv", λ; of the noise, its multiple."""
-    plain = cls(fit_intercept=True).fit(ROWS, NOISY[:, 0])
+@makers
+@pytest.mark.parametrize("alpha", ["gcv", "loo"])
+def test_equal_weights_choose_what_no_weights_choose(make, alpha):
+    """λ is the same, the noise of a row of weight 1 is a multiple."""
+    options = {"fit_intercept": True, "alpha": alpha, "bandwidth": "median"}
+    plain = make(**options).fit(ROWS, NOISY[:, 0])
     for c in (2.0, 0.1, 7.0):
-        model = cls(fit_intercept=True).fit(ROWS, NOISY[:, 0], sample_weight=np.full(N, c))
+        model = make(**options).fit(ROWS, NOISY[:, 0], sample_weight=np.full(N, c))
         assert_close(model.lambda_, plain.lambda_)
         assert_close(model.alpha_, c * plain.alpha_)
         assert_close(model.noise_variance_, c * plain.noise_variance_)
@@ -284,12 +287,12 @@ def test_a_nearly_weightless_row_is_nearly_absent(make):
     w = np.concatenate([WEIGHTS, np.full(5, 1e-14)])
     A = np.vstack([ROWS, X[N : N + 5]])
     b = np.vstack([NOISY, Y[N : N + 5]])
+    size = {} if make is fixed else {"sketch_size": N + 5}
+    found = make(noise_variance=1.0, **size).fit(A, b, sample_weight=w)
     size = {} if make is fixed else {"sketch_size": N}
-    expected = make(**size).fit(ROWS, NOISY, sample_weight=WEIGHTS)
-    found = make(**({} if make is fixed else {"sketch_size": N + 5})).fit(A, b, sample_weight=w)
+    expected = make(noise_variance=1.0, **size).fit(ROWS, NOISY, sample_weight=WEIGHTS)
     assert_same_answers(found, expected)
-    assert_close(found.noise_variance_ * (N + 5 - found.effective_dof_),
-                 expected.noise_variance_ * (N - expected.effective_dof_))  # fmt: skip
+    assert_close(found.effective_dof_, expected.effective_dof_)
 
 
 # against others
@@ -419,7 +422,7 @@ def test_appending_with_weights_under_every_sketch(name, fit_intercept):
 
 BAD_WEIGHTS = {
     "negative": (np.where(np.arange(N) == 3, -0.5, 1.0), r"negative entry \(-0\.5\): weights are"),
-    "all zero": (np.zeros(N), "sample_weight is 0 in every row: at least one row must"),
+    "all zero": (np.zeros(N), "(?i)sample.weights?.*at least one"),
     "NaN": (np.where(np.arange(N) == 3, np.nan, 1.0), "sample_weight contains NaN"),
     "infinity": (np.where(np.arange(N) == 3, np.inf, 1.0), "sample_weight contains infinity"),
     "too short": (np.ones(N - 1), r"sample_weight.shape == \(39,\), expected \(40,\)"),
@@ -427,8 +430,8 @@ BAD_WEIGHTS = {
     "two dimensions": (np.ones((N, 2)), "(?i)sample.weights? must be 1D"),
     "a word": ("heavy", "(?i)could not convert string|sample.weight"),
     "complex": (np.ones(N) * 1j, "Complex data not supported"),
-    "a sum that overflows": (np.full(N, 1e308), "sample_weight"),
-    "a sum that underflows": (np.full(N, 1e-320), "sample_weight"),
+    "a sum that overflows": (np.full(N, 1e308), "sample_weight.* rescale"),
+    "a sum that underflows": (np.full(N, 1e-320), "sample_weight.* rescale"),
 }
 
 
@@ -458,12 +461,12 @@ def test_weights_may_be_a_number_or_any_list_of_numbers(cls, w):
     assert_same_answers(model, cls(alpha=1.0).fit(ROWS, y[:N], sample_weight=np.full(N, 2.0)))
 
 
-@classes
-@pytest.mark.parametrize("scale", [1e-100, 1e100, 1e-300, 1e300])
-def test_huge_and_tiny_weights_work(cls, scale):
+@makers
+@pytest.mark.parametrize("scale", [1e-140, 1e-20, 1e20, 1e140])
+def test_huge_and_tiny_weights_work(make, scale):
     """Only their ratios and their sum beside alpha matter."""
-    one = cls(bandwidth=H, alpha=1.0, noise_variance=1.0).fit(ROWS, y[:N])
-    other = cls(bandwidth=H, alpha=scale, noise_variance=scale)
+    one = make(alpha=1.0, noise_variance=1.0).fit(ROWS, y[:N])
+    other = make(alpha=scale, noise_variance=scale)
     other.fit(ROWS, y[:N], sample_weight=np.full(N, scale))
     assert_close(other.predict(X_TEST), one.predict(X_TEST))
     for kind in kinds(one):

@@ -154,14 +154,17 @@ class DenseRidge:
             v1, gp = self._budget(some)
             bias2 = np.maximum(gp - alpha * v1, 0)
             at = positions(self.sample.points.host(), some.points.host())
-            known = at >= 0
-            bias2[known] = self._bias2_at(at[known])
+            known = np.flatnonzero(at >= 0)
+            inside, size = self._bias2_at(at[known])
+            better = size < gp[known]  # what either form is the difference from
+            bias2[known[better]] = inside[better]
             return bias2
 
         return query.in_blocks(len(self.L), block)
 
-    def _bias2_at(self, rows: Array) -> Array:
-        """vᵀKv with v = M^(−½)e_i − z, the weights of what is left of k_x at row i: (t,)."""
+    def _bias2_at(self, rows: Array) -> tuple[Array, Array]:
+        """vᵀKv with v = M^(−½)e_i − z, the weights of what is left of k_x at row i, and
+        vᵀ(K + λI)v, from which it is a difference: each (t,)."""
         unit = np.zeros((len(self.L), len(rows)))
         unit[rows, np.arange(len(rows))] = 1 / self.root[rows]
         t = self.solve(unit)
@@ -172,7 +175,8 @@ class DenseRidge:
             push = self.lam / self.gap * missing
             v -= np.outer(self.constant, push)
             right -= np.outer(self.root, push)
-        return np.maximum((v * right).sum(axis=0) - self.lam * (v * v).sum(axis=0), 0)
+        size = (v * right).sum(axis=0)
+        return np.maximum(size - self.lam * (v * v).sum(axis=0), 0), size
 
     def _budget(self, query: AtPoints) -> tuple[Array, Array]:
         """V1 and gp."""

@@ -74,6 +74,8 @@ class Data:
     center: Array  # (q,): taken from y, 0 without an intercept
     scale: Array  # (q,): powers of two by which y is divided
     columns: Array | None = None  # (n,): those of the distinct rows, where X is a kernel matrix
+    used: Array | None = None  # given rows with a weight, where others were left out
+    given: int = 0  # number of rows as they were given
 
     @property
     def Y(self) -> Array:
@@ -91,14 +93,18 @@ def prepared(X: Array, Y: Array, w: Array, *, fit_intercept: bool, square: bool 
     ``square`` is for a kernel matrix in place of X, whose columns are merged too.
     """
     used = np.flatnonzero(w > 0)
-    if len(used) < len(w):
+    given = len(w)
+    if len(used) < given:
         X, Y, w = X[used], Y[used], w[used]
         X = X[:, used] if square else X
     rows = merged(X, Y, w)
+    kept = None if len(used) == given else used
     if not square:
-        return _in_units(np.array(X[rows.first], dtype=float), rows, fit_intercept)
+        data = _in_units(np.array(X[rows.first], dtype=float), rows, fit_intercept)
+        return replace(data, used=kept, given=given)
     distinct = np.array(X[np.ix_(rows.first, rows.first)], dtype=float)
-    return replace(_in_units(distinct, rows, fit_intercept), columns=used[rows.first])
+    data = _in_units(distinct, rows, fit_intercept)
+    return replace(data, columns=used[rows.first], used=kept, given=given)
 
 
 def _in_units(X: Array, rows: Rows, fit_intercept: bool) -> Data:
@@ -361,10 +367,9 @@ def _checked_bandwidth(bandwidth: Any, d: int) -> float | Array:
 
 def _sketch(settings: Settings, data: Data) -> Sketch:
     spec = settings.sketch
-    given = len(data.rows.group)
-    sketch = as_sketch(spec, n=given, seed=settings.seed)
+    sketch = as_sketch(spec, n=data.given, seed=settings.seed)
     if isinstance(sketch, ArraySketch) and not isinstance(spec, Sketch):
-        sketch = sketch.merged(data.rows.group, len(data.rows))
+        sketch = sketch.merged(data.rows.group, len(data.rows), data.used)
     sketch.check(len(data.rows))
     _check_size(settings, sketch)
     return sketch

@@ -168,10 +168,14 @@ class ArraySketch(EntrySketch):
         if self.matrix.shape[1] > n:
             raise ValueError(f"The sketch has {self.matrix.shape[1]} columns, but there are only {n} training rows.")
 
-    def merged(self, group: Array, n: int) -> ArraySketch:
-        """The sketch of merged rows: G Sᵀ is the same when the columns of a group are added."""
+    def merged(self, group: Array, n: int, used: Array | None) -> ArraySketch:
+        """The sketch of merged rows: G Sᵀ is the same when the columns of a group are added.
+
+        Columns of rows that are not among those ``used`` are left out.
+        """
+        given = self.matrix if used is None else self.matrix[:, used]
         matrix = np.zeros((len(self.matrix), n))
-        np.add.at(matrix.T, group, self.matrix.T)
+        np.add.at(matrix.T, group, given.T)
         return replace(self, matrix=matrix)
 
     def entries(self, rows: range, columns: range) -> Array:

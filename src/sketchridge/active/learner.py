@@ -313,9 +313,13 @@ class ActiveLearner:
     def _drawing_model(self) -> Model | None:
         """The model by which points are drawn, with its scores where they matter."""
         model = self._models.current()
-        if model is None or self._settings["acquisition"] == "uniform":
+        if model is None or not self._draws_by_score:
             return model
         return self._models.scored(model)
+
+    @property
+    def _draws_by_score(self) -> bool:
+        return self._settings["acquisition"] != "uniform"
 
     def _draw(self, model: Model | None, rows: Array, n: int) -> tuple[Array, Array]:
         """Ids among these rows, and their probabilities."""
@@ -336,12 +340,14 @@ class ActiveLearner:
 
         False where another process came first.
         """
-        metrics = {} if model is None else {**metrics_of(model), **_summary(model, rows)}
+        number = 0 if model is None else model.rounds
+        metrics = {} if model is None else metrics_of(model)
+        if model is not None and self._draws_by_score:
+            metrics |= _summary(model, rows)
         try:
             with self._store.transaction():
                 if model is not None:
                     self._keep_round(model, metrics)
-                number = 0 if model is None else model.rounds
                 if not self._store.claim(ids, probabilities, number):
                     raise _Overtaken
         except _Overtaken:
