@@ -291,6 +291,13 @@ def _weights(sample_weight: Any, X: Array) -> Array:
         )
     if not w.any():
         raise ValueError("sample_weight is 0 in every row: at least one row must have a weight.")
+    with np.errstate(over="ignore"):
+        total = float(w.sum())
+    if not 1 / _LARGEST < total < _LARGEST:
+        raise ValueError(
+            f"sample_weight has the sum {total:.3g}, whose square is beyond floating point: rescale "
+            "the weights."
+        )
     return np.array(w)
 
 

@@ -30,8 +30,9 @@ class DotProduct(Kernel):
         "module:name", for Triton; without it Triton leaves the kernel to PyTorch.
     gamma : γ; 1/d unless given.
     parameters : further numbers of the profile.
-    degree : p where κ(c·s; c·coef0) = c^p κ(s; coef0), so that scales can be taken out of s and the
-        first parameter; None where there is no such p.
+    degree : p where κ(c·s; p, c·coef0) = c^p κ(s; p, coef0) for the parameters (p, coef0), or
+        κ(c·s) = c^p κ(s) without any, so that scales can be taken out; None where there is no such
+        p.
     name : how it is shown; the profile's name unless given.
 
     Examples
@@ -56,15 +57,16 @@ class DotProduct(Kernel):
 
     def __repr__(self) -> str:
         name = self.name or self.profile.__name__
-        gamma = None if name == "Linear" else self.gamma
-        return shown(name, degree=self.degree if name == "Polynomial" else None, gamma=gamma)
+        return shown(name, gamma=self.gamma, parameters=self.parameters or None)
 
     def check(self, X: Array) -> None:
         gamma = self.gamma
         if gamma is not None and not (isinstance(gamma, Real) and 0 < gamma < np.inf):
             raise ValueError(f"The gamma of {self!r} must be a positive number, got {gamma!r}.")
-        if self.name == "Polynomial":
-            _check_polynomial(self.degree, self.parameters[1])
+        if self.degree is not None:
+            _check_degree(self, self.degree)
+        if self.degree is not None and len(self.parameters) > 1:
+            _check_shift(self, self.parameters[1])
 
     def fitted(self, X: Array) -> DotProduct:
         """Fix γ, and the power of two that brings the largest ‖u‖² to about 1."""
@@ -165,13 +167,16 @@ def Polynomial(degree: int = 3, gamma: float | None = None, coef0: float = 1.0) 
     )
 
 
-def _check_polynomial(degree: Any, coef0: Any) -> None:
+def _check_degree(kernel: DotProduct, degree: Any) -> None:
     if not isinstance(degree, Integral) or isinstance(degree, bool) or degree < 1:
         raise ValueError(
-            f"The degree of a polynomial kernel must be a whole number from 1 up, got {degree!r}."
+            f"The degree of {kernel!r} must be a whole number from 1 up, got {degree!r}."
         )
+
+
+def _check_shift(kernel: DotProduct, coef0: Any) -> None:
     if not isinstance(coef0, Real) or not 0 <= coef0 < np.inf:
         raise ValueError(
-            "A polynomial kernel is positive semidefinite only for a finite coef0 >= 0, got "
+            f"{kernel!r} is positive semidefinite only for a finite coef0 >= 0, got "
             f"coef0={coef0!r}."
         )
