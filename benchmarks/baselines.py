@@ -13,7 +13,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from sketchridge import ExactKernelRidge
-from sketchridge.datasets import load_flights
+from sketchridge.paper.datasets import load_flights
 
 __all__ = ["DATA", "SETS", "Attempt", "Data", "DataSet", "once", "one_thread", "run_dense", "run_gpr", "run_gpytorch", "stubbornly"]
 

@@ -24,8 +24,8 @@ from sketchridge import SketchedKernelRidge
 from sketchridge.backends.philox import signs
 from sketchridge.backends.torch_tiles import TorchTiles
 from sketchridge.backends.triton_fused import TritonFused
-from sketchridge.datasets import load_flights
 from sketchridge.kernels import Gaussian
+from sketchridge.paper.datasets import load_flights
 from sketchridge.sketches import CELL
 
 PASSES = {"float16": 1, "float16x2": 2, "float32": 3, "float64": 1}

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from sketchridge import ActiveLearner, SketchedKernelRidge
-from sketchridge.datasets import FLIGHT_NAMES, load_flights
+from sketchridge.paper.datasets import FLIGHT_NAMES, load_flights
 from sketchridge.plotting import new_figure, plot_interval, plot_observed_predicted
 from sketchridge.reporting import Section, page, picture, table
 

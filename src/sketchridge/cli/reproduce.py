@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from sketchridge.experiments import EXPERIMENTS
-from sketchridge.experiments.report import claims_of, write_report
-from sketchridge.experiments.runner import run_experiments
+from sketchridge.paper.experiments import EXPERIMENTS
+from sketchridge.paper.report import claims_of, write_report
+from sketchridge.paper.runner import run_experiments
 
 __all__ = ["reproduce"]
 

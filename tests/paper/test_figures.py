@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from sketchridge import exact
-from sketchridge.experiments import EXPERIMENTS
-from sketchridge.experiments.base import FAILS, HOLDS, OPEN
-from sketchridge.experiments.campaigns import RealCampaign, Strategy, SyntheticCampaign, errors
-from sketchridge.experiments.mixture import KERNEL, mixture
-from sketchridge.experiments.sup_gap import DECAYS, GRID, variances
 from sketchridge.kernels import CubicSpline
+from sketchridge.paper.base import FAILS, HOLDS, OPEN
+from sketchridge.paper.campaigns import RealCampaign, Strategy, SyntheticCampaign, errors
+from sketchridge.paper.experiments import EXPERIMENTS
+from sketchridge.paper.mixture import KERNEL, mixture
+from sketchridge.paper.sup_gap import DECAYS, GRID, variances
 from sketchridge.sketches import GaussianSketch
 
 VERDICTS = {HOLDS, FAILS, OPEN}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchridge.datasets.files import find, tables
+from sketchridge.paper.datasets.files import find, tables
 
 __all__ = ["WEATHER_NAMES", "load_weather"]
 

@@ -12,7 +12,8 @@ import numpy as np
 from sketchridge import exact
 from sketchridge.backends import NumpyTiles
 from sketchridge.estimator import ExactKernelRidge, SketchedKernelRidge
-from sketchridge.experiments.base import (
+from sketchridge.kernels import Gaussian
+from sketchridge.paper.base import (
     DECIDED,
     Cell,
     Claim,
@@ -24,8 +25,7 @@ from sketchridge.experiments.base import (
     slope,
     verdict,
 )
-from sketchridge.experiments.sup_gap import variances
-from sketchridge.kernels import Gaussian
+from sketchridge.paper.sup_gap import variances
 from sketchridge.plotting import new_figure, plot_estimates
 from sketchridge.sketches import GaussianSketch
 from sketchridge.state import build

@@ -17,7 +17,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from sketchridge.experiments.base import Cell, Experiment, Row
+from sketchridge.paper.base import Cell, Experiment, Row
 
 __all__ = ["Result", "environment", "run_experiments", "write_table"]
 

@@ -12,8 +12,8 @@ import numpy as np
 from sketchridge.backends import NumpyTiles
 from sketchridge.dense import dense_ridge
 from sketchridge.exact import exponential_rule, polynomial_rule
-from sketchridge.experiments.base import DECIDED, Cell, Claim, Estimate, Experiment, Row, geometric, groups, slope, verdict
 from sketchridge.kernels import CubicSpline, Gaussian, Kernel
+from sketchridge.paper.base import DECIDED, Cell, Claim, Estimate, Experiment, Row, geometric, groups, slope, verdict
 from sketchridge.plotting import new_figure, plot_estimates
 from sketchridge.sketches import GaussianSketch
 from sketchridge.state import Ridge, build

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sketchridge.active import ActiveLearner
-from sketchridge.datasets import load_flights, load_weather
 from sketchridge.estimator import ExactKernelRidge, SketchedKernelRidge
-from sketchridge.experiments.base import Cell, Claim, Estimate, Experiment, Row, estimate, groups, verdict
+from sketchridge.paper.base import Cell, Claim, Estimate, Experiment, Row, estimate, groups, verdict
+from sketchridge.paper.datasets import load_flights, load_weather
 from sketchridge.plotting import new_figure, plot_estimates
 
 if TYPE_CHECKING:

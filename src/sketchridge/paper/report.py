@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from sketchridge.experiments.base import FAILS, HOLDS, OPEN, Claim
-from sketchridge.experiments.runner import Result, environment, write_table
+from sketchridge.paper.base import FAILS, HOLDS, OPEN, Claim
+from sketchridge.paper.runner import Result, environment, write_table
 from sketchridge.reporting import Section, page, picture, table
 
 __all__ = ["claims_of", "write_report"]

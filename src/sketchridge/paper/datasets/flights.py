@@ -10,8 +10,8 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from sketchridge.datasets.files import download as fetch
-from sketchridge.datasets.files import find, tables
+from sketchridge.paper.datasets.files import download as fetch
+from sketchridge.paper.datasets.files import find, tables
 
 __all__ = ["FLIGHT_NAMES", "load_flights"]
 

@@ -6,7 +6,7 @@ import h5netcdf
 import numpy as np
 import pytest
 
-from sketchridge.datasets import WEATHER_NAMES, load_weather
+from sketchridge.paper.datasets import WEATHER_NAMES, load_weather
 
 VARIABLES = ("tmp", *WEATHER_NAMES)
 

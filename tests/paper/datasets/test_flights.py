@@ -7,7 +7,7 @@ import bz2
 import numpy as np
 import pytest
 
-from sketchridge.datasets import FLIGHT_NAMES, load_flights
+from sketchridge.paper.datasets import FLIGHT_NAMES, load_flights
 
 HEADER = (
     "Year,Month,DayofMonth,DayOfWeek,DepTime,CRSDepTime,ArrTime,CRSArrTime,UniqueCarrier,FlightNum,TailNum,ActualElapsedTime,"

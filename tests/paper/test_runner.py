@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sketchridge.experiments.base import FAILS, HOLDS, OPEN, Claim, Estimate, Experiment, estimate, groups, slope, verdict
-from sketchridge.experiments.report import write_report
-from sketchridge.experiments.runner import run_experiments
+from sketchridge.paper.base import FAILS, HOLDS, OPEN, Claim, Estimate, Experiment, estimate, groups, slope, verdict
+from sketchridge.paper.report import write_report
+from sketchridge.paper.runner import run_experiments
 from sketchridge.plotting import new_figure
 
 
