@@ -16,6 +16,7 @@ import baselines
 import common
 import numpy as np
 from baselines import SETS, Data, DataSet
+from settings import exact_ridge, sketched_ridge
 
 from sketchridge import ExactKernelRidge, SketchedKernelRidge
 
@@ -92,16 +93,22 @@ class Cell:
         return common.median(self.variance_times) if self.variance_times else float("nan")
 
 
-def fit_sketched(data: Data, *, bandwidth: float, lam: float, **options: Any) -> SketchedKernelRidge:
-    alpha = len(data.X) * lam
-    model = SketchedKernelRidge(
-        sketch="rpcholesky", bandwidth=bandwidth, alpha=alpha, noise_variance=1.0, random_state=0, **options
+def fit_sketched(
+    data: Data, *, bandwidth: float, lam: float, sketch_size: int
+) -> SketchedKernelRidge:
+    model = sketched_ridge(
+        bandwidth=bandwidth,
+        alpha=len(data.X) * lam,
+        sketch="rpcholesky",
+        sketch_size=sketch_size,
+        noise_variance=1.0,
     )
     return model.fit(data.X, data.y)
 
 
 def fit_dense(data: Data, *, bandwidth: float, lam: float) -> ExactKernelRidge:
-    return ExactKernelRidge(bandwidth=bandwidth, alpha=len(data.X) * lam, noise_variance=1.0).fit(data.X, data.y)
+    model = exact_ridge(bandwidth=bandwidth, alpha=len(data.X) * lam, noise_variance=1.0)
+    return model.fit(data.X, data.y)
 
 
 def ask(model: Any, X_test: Array, **options: Any) -> Array:
@@ -123,14 +130,14 @@ def steps_label(k: int) -> str:
 
 
 def scaling_methods(setting: dict[str, float]) -> list[Method]:
-    return [Method(DENSE, "", partial(fit_dense, **setting), ask, slow=True), refined(setting, TIGHT)]
+    return [Method(DENSE, "", partial(fit_dense, **setting), partial(ask, kind="v1"), slow=True), refined(setting, TIGHT)]
 
 
 def trade_off_methods(setting: dict[str, float], size: int) -> list[Method]:
     """Everything but what is in `scaling_methods`; steps are taken with a sketch of ``size`` rows."""
     fixed = {m: partial(fit_sketched, sketch_size=m, **setting) for m in (*SIZES, size)}
     methods = [Method(kind.upper(), f"m = {m}", fixed[m], partial(ask, kind=kind)) for kind in ("v2", "v3") for m in SIZES]
-    methods += [Method(STEPPED, steps_label(k), fixed[size], partial(ask, refine=k)) for k in STEPS]
+    methods += [Method(STEPPED, steps_label(k), fixed[size], partial(ask, kind="v2", refine=k)) for k in STEPS]
     methods += [refined(setting, tol) for tol in TOLERANCES if tol != TIGHT]
     methods += [Method(GPR, "", partial(baselines.run_gpr, **setting), already_there, kind="gp", slow=True)]
     if find_spec("gpytorch"):

@@ -30,6 +30,7 @@ __all__ = [
     "machine",
     "markdown_table",
     "median",
+    "resident",
     "timed",
     "with_peak_memory",
     "write_csv",
@@ -81,10 +82,10 @@ def with_peak_memory(function: Callable[[], T]) -> tuple[T, float]:
     """The function's result, and by how many MiB this process grew at its highest while it ran (NaN without Linux's /proc)."""
     if not Path("/proc/self/clear_refs").exists():
         return function(), float("nan")
-    before = _resident("VmRSS")
+    before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")
     result = function()
-    return result, _resident("VmHWM") - before
+    return result, resident("VmHWM") - before
 
 
 def isolated(function: Callable[..., Any], *arguments: Any, environment: Mapping[str, str] | None = None) -> Any:
@@ -200,7 +201,7 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _resident(field: str) -> float:
+def resident(field: str) -> float:
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
 

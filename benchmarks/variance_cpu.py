@@ -14,6 +14,7 @@ import baselines
 import common
 import numpy as np
 from baselines import Data
+from settings import sketched_ridge
 
 from sketchridge import SketchedKernelRidge
 
@@ -68,13 +69,27 @@ def problem(n: int) -> Data:
     return Data(X, np.sin(3 * X.sum(axis=1)) + 0.1 * rng.standard_normal(n), X_test)
 
 
-def fit_sketched(data: Data, **options: Any) -> SketchedKernelRidge:
-    return SketchedKernelRidge(bandwidth=BANDWIDTH, alpha=len(data.X) * LAM, random_state=0, **options).fit(data.X, data.y)
+@dataclass(frozen=True)
+class Sketched:
+    """The settings in which our contenders differ."""
 
+    sketch: str = "auto"
+    sketch_size: Any = "auto"
+    sketch_tol: float = 0.1
 
-def run_sketched(data: Data, **options: Any) -> tuple[Any, Array]:
-    model = fit_sketched(data, **options)
-    return model, model.predict(data.X_test, return_std=True)[1] ** 2
+    def fit(self, data: Data) -> SketchedKernelRidge:
+        model = sketched_ridge(
+            bandwidth=BANDWIDTH,
+            alpha=len(data.X) * LAM,
+            sketch=self.sketch,
+            sketch_size=self.sketch_size,
+            sketch_tol=self.sketch_tol,
+        )
+        return model.fit(data.X, data.y)
+
+    def run(self, data: Data) -> tuple[Any, Array]:
+        model = self.fit(data)
+        return model, model.variance(data.X_test, kind="v2")
 
 
 def check_sketched(data: Data, model: Any, _: Array) -> dict[str, Any]:
@@ -91,14 +106,18 @@ def check_gp(_: Data, model: Any, variance: Array) -> dict[str, Any]:
     return {"gp": variance.tolist()}
 
 
-def sketched(label: str, **options: Any) -> Method:
-    return Method(label, partial(run_sketched, **options), check_sketched, partial(fit_sketched, **options), cheap=True)
+def sketched(label: str, setting: Sketched) -> Method:
+    return Method(label, setting.run, check_sketched, setting.fit, cheap=True)
 
 
 METHODS = {
-    OURS: sketched("sketchridge, sketch_tol=0.02", sketch_tol=0.02),
-    "landmarks": sketched(f"sketchridge, {FIXED_SIZE} landmarks", sketch="landmarks", sketch_size=FIXED_SIZE),
-    "rpcholesky": sketched(f"sketchridge, RPCholesky {FIXED_SIZE}", sketch="rpcholesky", sketch_size=FIXED_SIZE),
+    OURS: sketched("sketchridge, sketch_tol=0.02", Sketched(sketch_tol=0.02)),
+    "landmarks": sketched(
+        f"sketchridge, {FIXED_SIZE} landmarks", Sketched("landmarks", FIXED_SIZE)
+    ),
+    "rpcholesky": sketched(
+        f"sketchridge, RPCholesky {FIXED_SIZE}", Sketched("rpcholesky", FIXED_SIZE)
+    ),
     "dense": Method("dense V1", partial(baselines.run_dense, **SETTING), check_dense),
     "gpr": Method("scikit-learn GPR", partial(baselines.run_gpr, **SETTING), check_gp),
     "gpytorch": Method("GPyTorch exact", partial(baselines.run_gpytorch, love=False, **SETTING), check_gp, largest=8000),

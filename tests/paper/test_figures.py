@@ -141,14 +141,14 @@ def test_synthetic_points_follow_the_paper(setting):
         assert (problem.X[:, 0] < 0.75).sum() == int(np.ceil(np.sqrt(5000)))
 
 
-@pytest.mark.parametrize("strategy", [Strategy("exact", "weighted"), Strategy("log", "weighted"), Strategy("auto", "top", "gp")])
+@pytest.mark.parametrize("strategy", [Strategy("exact", "weighted", "v1"), Strategy("log", "weighted", "v2"), Strategy("auto", "top", "gp")])
 def test_errors_fall_and_start_alike(strategy):
     problem = SyntheticCampaign(1).problem(0, None)
     options = {"initial": 50, "batch": 50, "rounds": 3, "seed": 0, "bandwidth": 0.25}
     found = errors(strategy, problem, **options)
     assert len(found) == 4
     assert found == errors(strategy, problem, **options)
-    other = errors(Strategy(strategy.model, "uniform"), problem, **options)
+    other = errors(Strategy(strategy.model, "uniform", strategy.score), problem, **options)
     assert abs(other[0] - found[0]) < 1e-9
 
 

@@ -14,7 +14,19 @@ from scipy import stats
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["DECIDED", "Cell", "Claim", "Estimate", "Experiment", "Row", "estimate", "geometric", "groups", "slope", "verdict"]
+__all__ = [
+    "DECIDED",
+    "Cell",
+    "Claim",
+    "Estimate",
+    "Experiment",
+    "Row",
+    "estimate",
+    "geometric",
+    "groups",
+    "slope",
+    "verdict",
+]
 
 Array = np.ndarray
 Row = dict[str, Any]
@@ -82,7 +94,11 @@ def groups(rows: Iterable[Row], *keys: str) -> dict[tuple[Any, ...], list[Row]]:
 def estimate(values: Sequence[float] | Array) -> Estimate:
     """Mean and 95% interval by Student's t; no width for a single value."""
     values = np.asarray(values, dtype=float)
-    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+    half = (
+        stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+        if len(values) > 1
+        else 0.0
+    )
     return Estimate(float(values.mean()), float(values.mean() - half), float(values.mean() + half))
 
 

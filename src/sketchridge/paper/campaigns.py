@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sketchridge.active import ActiveLearner
-from sketchridge.estimator import ExactKernelRidge, SketchedKernelRidge
 from sketchridge.paper.base import Cell, Claim, Estimate, Experiment, Row, estimate, groups, verdict
 from sketchridge.paper.datasets import load_flights, load_weather
+from sketchridge.paper.settings import exact_ridge, sketched_ridge
 from sketchridge.plotting import new_figure, plot_estimates
 
 if TYPE_CHECKING:
@@ -36,43 +36,71 @@ class Problem:
 
 @dataclass(frozen=True)
 class Strategy:
-    """A model and a way to choose: one line of the paper's figures."""
+    """A model and a way to choose points: one line of the paper's figures."""
 
     model: str  # "exact", "log" (m = ⌈log n⌉ Gaussian) or "auto"
     acquisition: str
-    score: str = "auto"
+    score: str
 
-    def learner(self, problem: Problem, batch: int, seed: int, bandwidth: Any) -> ActiveLearner:
+    def estimator(self, labels: int, bandwidth: Any) -> Any:
+        """The model of a campaign that starts with so many labels."""
         if self.model == "exact":
-            estimator: Any = ExactKernelRidge(bandwidth=bandwidth)
-        elif self.model == "log":
-            estimator = SketchedKernelRidge(bandwidth=bandwidth, sketch="gaussian", sketch_size=1)
-        else:
-            estimator = SketchedKernelRidge(bandwidth=bandwidth)
-        return ActiveLearner(
-            estimator, problem.X, batch_size=batch, acquisition=self.acquisition, score=self.score, random_state=seed
-        )
+            return exact_ridge(bandwidth=bandwidth)
+        if self.model == "log":
+            size = log_size(labels)
+            return sketched_ridge(bandwidth=bandwidth, sketch="gaussian", sketch_size=size)
+        return sketched_ridge(bandwidth=bandwidth)
+
+
+def log_size(labels: int) -> int:
+    """The paper's projection dimension for real data, ⌈log n⌉."""
+    return int(np.ceil(np.log(labels)))
 
 
 def errors(
-    strategy: Strategy, problem: Problem, *, initial: int, batch: int, rounds: int, seed: int, bandwidth: Any
+    strategy: Strategy,
+    problem: Problem,
+    *,
+    initial: int,
+    batch: int,
+    rounds: int,
+    seed: int,
+    bandwidth: Any,
 ) -> list[float]:
-    """Mean squared error at the test points after each round. The first points depend on the seed alone."""
-    learner = strategy.learner(problem, batch, seed, bandwidth)
-    start = np.random.default_rng(seed).choice(len(problem.X), initial, replace=False)
-    learner.tell(start, problem.y[start])
-    found = []
+    """Mean squared error at the test points after each round.
+
+    The first points depend on the seed alone, so that strategies can be compared in pairs.
+    """
+    learner = ActiveLearner(
+        strategy.estimator(initial, bandwidth),
+        problem.X,
+        batch_size=batch,
+        acquisition=strategy.acquisition,
+        score=strategy.score,
+        stop=None,
+        store=None,
+        random_state=seed,
+    )
+    ids: Any = np.random.default_rng(seed).choice(len(problem.X), initial, replace=False)
+    learner.tell(ids, problem.y[ids])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # m = ⌈log n⌉ is far too small, as the figures show
-        for r in range(rounds + 1):
-            if strategy.model == "log":
-                learner._estimator.sketch_size = int(np.ceil(np.log(initial + r * batch)))
-            model = learner.estimator_
-            found.append(float(np.mean((model.predict(problem.X_test) - problem.y_test) ** 2)))
-            if r < rounds:
-                ids = learner.ask()
-                learner.tell(ids, problem.y[ids])
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # m = ⌈log n⌉ is far too small: see the figures
+        found = [mean_squared_error(learner, problem)]
+        for r in range(1, rounds + 1):
+            ids = learner.ask()
+            if strategy.model == "log":  # the sketch grows with the labels of the next fit
+                learner.estimator_.set_params(sketch_size=log_size(initial + r * batch))
+            learner.tell(ids, problem.y[ids])
+            found.append(mean_squared_error(learner, problem))
     return found
+
+
+def mean_squared_error(learner: ActiveLearner, problem: Problem) -> float:
+    """At the test points, of the model that all labels so far give."""
+    residuals = learner.estimator_.predict(problem.X_test) - problem.y_test
+    return float(np.mean(residuals**2))
 
 
 class Campaigns(Experiment):
@@ -97,7 +125,10 @@ class Campaigns(Experiment):
             seed=cell["seed"],
             bandwidth=self.bandwidth,
         )
-        return [{"strategy": cell["strategy"], "seed": cell["seed"], "round": r, "mse": mse} for r, mse in enumerate(found)]
+        return [
+            {"strategy": cell["strategy"], "seed": cell["seed"], "round": r, "mse": mse}
+            for r, mse in enumerate(found)
+        ]
 
     def curves(self, rows: Sequence[Row]) -> dict[str, dict[float, Estimate]]:
         """The mean over repetitions of the error that is drawn, by strategy and round."""
@@ -112,11 +143,19 @@ class Campaigns(Experiment):
     def difference(self, rows: Sequence[Row], one: str, other: str, r: int) -> Estimate | None:
         """The mean paired difference of the errors after a round, with its interval; None without pairs."""
         at = {
-            s: {row["seed"]: self.shown(row["mse"]) for row in rows if row["strategy"] == s and row["round"] == r}
+            s: {
+                row["seed"]: self.shown(row["mse"])
+                for row in rows
+                if row["strategy"] == s and row["round"] == r
+            }
             for s in (one, other)
         }
         seeds = sorted(set(at[one]) & set(at[other]))
-        return estimate([at[one][seed] - at[other][seed] for seed in seeds]) if len(seeds) > 1 else None
+        return (
+            estimate([at[one][seed] - at[other][seed] for seed in seeds])
+            if len(seeds) > 1
+            else None
+        )
 
     def figure(self, rows: Sequence[Row]) -> Figure:
         """Errors by round, and the paired differences to uniform sampling, a panel for each kind of model."""
@@ -124,7 +163,11 @@ class Campaigns(Experiment):
         figure, (left, *others) = new_figure(1 + len(kinds), size=(5.6, 4.4))
         for name, line in self.curves(rows).items():
             left.plot(
-                list(line), [e.mean for e in line.values()], label=name, linewidth=1.6, linestyle="--" if name in kinds else "-"
+                list(line),
+                [e.mean for e in line.values()],
+                label=name,
+                linewidth=1.6,
+                linestyle="--" if name in kinds else "-",
             )
         left.set(xlabel="round", ylabel=self.ylabel, title=self.title)
         left.legend(frameon=False, fontsize="x-small")
@@ -132,7 +175,12 @@ class Campaigns(Experiment):
         left.spines[["top", "right"]].set_visible(False)
         for ax, other in zip(others, kinds, strict=True):
             plot_estimates(
-                {one: self._differences(rows, one, other) for one, base in self.baseline.items() if base == other}, ax=ax
+                {
+                    one: self._differences(rows, one, other)
+                    for one, base in self.baseline.items()
+                    if base == other
+                },
+                ax=ax,
             )
             ax.axhline(0, color="0.5", linewidth=1)
             ax.legend(frameon=False, fontsize="x-small")
@@ -141,19 +189,31 @@ class Campaigns(Experiment):
 
     def _differences(self, rows: Sequence[Row], one: str, other: str) -> dict[float, Estimate]:
         last = max(row["round"] for row in rows)
-        found = {r: self.difference(rows, one, other, r) for r in range(1, last + 1, max(1, last // 8))}
+        found = {
+            r: self.difference(rows, one, other, r) for r in range(1, last + 1, max(1, last // 8))
+        }
         return {r: difference for r, difference in found.items() if difference is not None}
 
     ylabel = "mean squared error"
 
     def compare(
-        self, rows: Sequence[Row], one: str, other: str, rounds: Sequence[int], name: str, sentence: str, why: str = ""
+        self,
+        rows: Sequence[Row],
+        one: str,
+        other: str,
+        rounds: Sequence[int],
+        name: str,
+        sentence: str,
+        why: str = "",
     ) -> Claim:
         """Whether the first strategy's error is below the other's after the last of these rounds that was run."""
         last = max(row["round"] for row in rows)
         seen = [r for r in rounds if r <= last] or [last]
         found = {r: self.difference(rows, one, other, r) for r in seen}
-        measured = "; ".join(f"{one} − {other} after round {r}: {'one repetition' if d is None else d}" for r, d in found.items())
+        measured = "; ".join(
+            f"{one} − {other} after round {r}: {'one repetition' if d is None else d}"
+            for r, d in found.items()
+        )
         final = found[seen[-1]]
         decided = "cannot be decided" if final is None else verdict(final, lambda d: d < 0)
         return Claim(name, sentence, measured, decided, why)
@@ -163,10 +223,10 @@ class SyntheticCampaign(Campaigns):
     """Settings 1 and 2: 5,000 points, 100 labels at first, 30 a round, the four strategies."""
 
     strategies: ClassVar[dict[str, Strategy]] = {
-        "KRR+V1": Strategy("exact", "weighted"),
-        "KRR+rand": Strategy("exact", "uniform"),
-        "rsKRR+V2": Strategy("log", "weighted"),
-        "rsKRR+rand": Strategy("log", "uniform"),
+        "KRR+V1": Strategy("exact", "weighted", "v1"),
+        "KRR+rand": Strategy("exact", "uniform", "v1"),
+        "rsKRR+V2": Strategy("log", "weighted", "v2"),
+        "rsKRR+rand": Strategy("log", "uniform", "v2"),
     }
     baseline: ClassVar[dict[str, str]] = {"KRR+V1": "KRR+rand", "rsKRR+V2": "rsKRR+rand"}
     initial, batch, bandwidth = 100, 30, 0.25
@@ -184,7 +244,11 @@ class SyntheticCampaign(Campaigns):
 
     def cells(self, full: bool) -> list[Cell]:
         rounds, repetitions = (50, 30) if full else (30, 8)
-        return [{"strategy": s, "seed": seed, "rounds": rounds} for seed in range(repetitions) for s in self.strategies]
+        return [
+            {"strategy": s, "seed": seed, "rounds": rounds}
+            for seed in range(repetitions)
+            for s in self.strategies
+        ]
 
     def shown(self, mse: float) -> float:
         return float(np.log10(mse))
@@ -199,7 +263,9 @@ class SyntheticCampaign(Campaigns):
         if self.setting == 1:
             return rng.random((n, 1))
         few = int(np.ceil(np.sqrt(n)))
-        return np.concatenate([rng.uniform(0, 0.5, few), 1 + rng.normal(0, np.sqrt(1 / n), n - few)])[:, None]
+        return np.concatenate(
+            [rng.uniform(0, 0.5, few), 1 + rng.normal(0, np.sqrt(1 / n), n - few)]
+        )[:, None]
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
         if self.setting == 1:
@@ -241,13 +307,15 @@ class RealCampaign(Campaigns):
         f"{name}, m {label}": Strategy(model, acquisition, score)
         for model, label in (("log", "= ⌈log n⌉"), ("auto", "automatic"))
         for name, acquisition, score in (
-            ("V2", "weighted", "auto"),
-            ("V2-top", "top", "auto"),
+            ("V2", "weighted", "v2"),
+            ("V2-top", "top", "v2"),
             ("gp", "weighted", "gp"),
-            ("uniform", "uniform", "auto"),
+            ("uniform", "uniform", "v2"),
         )
     }
-    baseline: ClassVar[dict[str, str]] = {s: f"uniform,{s.split(',')[1]}" for s in strategies if not s.startswith("uniform")}
+    baseline: ClassVar[dict[str, str]] = {
+        s: f"uniform,{s.split(',')[1]}" for s in strategies if not s.startswith("uniform")
+    }
     bandwidth = "median"
     ylabel = "root mean squared error"
     choices = (
@@ -263,8 +331,14 @@ class RealCampaign(Campaigns):
         self.initial = self.batch = {"flights": 1000, "weather": 200}[source]
 
     def cells(self, full: bool) -> list[Cell]:
-        rounds, repetitions = {("flights", True): (49, 3), ("weather", True): (49, 8)}.get((self.source, full), (8, 4))
-        return [{"strategy": s, "seed": seed, "rounds": rounds} for seed in range(repetitions) for s in self.strategies]
+        rounds, repetitions = {("flights", True): (49, 3), ("weather", True): (49, 8)}.get(
+            (self.source, full), (8, 4)
+        )
+        return [
+            {"strategy": s, "seed": seed, "rounds": rounds}
+            for seed in range(repetitions)
+            for s in self.strategies
+        ]
 
     def problem(self, seed: int, data: Path | None) -> Problem:
         train, test = (50_000, 10_000) if self.source == "flights" else (10_000, 10_000)

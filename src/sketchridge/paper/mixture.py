@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from copy import deepcopy
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sketchridge import exact
-from sketchridge.backends import NumpyTiles
-from sketchridge.estimator import ExactKernelRidge, SketchedKernelRidge
 from sketchridge.kernels import Gaussian
 from sketchridge.paper.base import (
     DECIDED,
@@ -25,13 +25,15 @@ from sketchridge.paper.base import (
     slope,
     verdict,
 )
+from sketchridge.paper.settings import exact_ridge, sketched_ridge
 from sketchridge.paper.sup_gap import variances
 from sketchridge.plotting import new_figure, plot_estimates
 from sketchridge.sketches import GaussianSketch
-from sketchridge.state import build
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from sketchridge.estimator import SketchedKernelRidge
 
 __all__ = ["Mixture", "Timing", "Update"]
 
@@ -44,7 +46,9 @@ PAPER = 4.654 / 0.251
 def mixture(count: int, rng: np.random.Generator) -> Array:
     """½N(0.5, 0.5) + ½N(5, 5), the second parameters taken as variances: (count, 1)."""
     first = rng.random(count) < 0.5
-    return np.where(first, rng.normal(0.5, np.sqrt(0.5), count), rng.normal(5, np.sqrt(5), count))[:, None]
+    return np.where(first, rng.normal(0.5, np.sqrt(0.5), count), rng.normal(5, np.sqrt(5), count))[
+        :, None
+    ]
 
 
 class Mixture(Experiment):
@@ -64,7 +68,10 @@ class Mixture(Experiment):
             rng = np.random.default_rng(seed)
             X, X_new = mixture(500, rng), mixture(50, rng)
             v1, v2 = variances(KERNEL, X, cell["m"], lam, seed, X_new)
-            points = [{"m": cell["m"], "seed": seed, "x": x, "v1": a, "v2": b} for x, a, b in zip(X_new[:, 0], v1, v2, strict=True)]
+            points = [
+                {"m": cell["m"], "seed": seed, "x": x, "v1": a, "v2": b}
+                for x, a, b in zip(X_new[:, 0], v1, v2, strict=True)
+            ]
             rows += points
         return rows
 
@@ -74,7 +81,14 @@ class Mixture(Experiment):
         for ax, ((m,), part) in zip(axes, groups(rows, "m").items(), strict=True):
             first = [row for row in part if row["seed"] == 0]
             x = [row["x"] for row in first]
-            ax.scatter(x, [row["v1"] for row in first], s=44, facecolors="none", edgecolors="#c8443c", label="V1, exact")
+            ax.scatter(
+                x,
+                [row["v1"] for row in first],
+                s=44,
+                facecolors="none",
+                edgecolors="#c8443c",
+                label="V1, exact",
+            )
             ax.scatter(x, [row["v2"] for row in first], s=9, color="#1f5a8a", label="V2, sketched")
             ax.set(title=f"m = {m}", xlabel="x", ylabel="variance", yscale="log")
             ax.spines[["top", "right"]].set_visible(False)
@@ -84,7 +98,12 @@ class Mixture(Experiment):
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
         """The median of |V2/V1 − 1| over the test points, and its geometric mean over repetitions."""
         medians = {
-            m: geometric([np.median([abs(row["v2"] / row["v1"] - 1) for row in one]) for one in groups(part, "seed").values()])
+            m: geometric(
+                [
+                    np.median([abs(row["v2"] / row["v1"] - 1) for row in one])
+                    for one in groups(part, "seed").values()
+                ]
+            )
             for (m,), part in groups(rows, "m").items()
         }
         first, last = medians[SIZES[0]], medians[SIZES[-1]]
@@ -93,7 +112,9 @@ class Mixture(Experiment):
                 "fig2: V2 approaches V1",
                 "With the increase of m, the randomly projected variance performs similarly to the original one.",
                 "; ".join(f"median |V2/V1 − 1| at m = {m}: {e}" for m, e in medians.items()),
-                DECIDED[True if last.high < first.low else False if last.low > first.high else None],
+                DECIDED[
+                    True if last.high < first.low else False if last.low > first.high else None
+                ],
             ),
             Claim(
                 "fig2: V2 is V1 at m = 30",
@@ -127,7 +148,10 @@ class Timing(Experiment):
         rows = []
         for name, way in ways.items():
             way()
-            rows += [{"n": n, "way": name, "repeat": r, "seconds": _timed(way)} for r in range(cell["repeats"])]
+            rows += [
+                {"n": n, "way": name, "repeat": r, "seconds": _timed(way)}
+                for r in range(cell["repeats"])
+            ]
         return rows
 
     def figure(self, rows: Sequence[Row]) -> Figure:
@@ -136,10 +160,14 @@ class Timing(Experiment):
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
         ratios = {}
         for (n,), part in groups(rows, "n").items():
-            times = {way: np.array([row["seconds"] for row in one]) for (way,), one in groups(part, "way").items()}
+            times = {
+                way: np.array([row["seconds"] for row in one])
+                for (way,), one in groups(part, "way").items()
+            }
             ratios[n] = geometric(times["V1, printed formula"] / times["V2, printed formula"])
         growth = {
-            way: slope([row["n"] for row in part], [row["seconds"] for row in part]) for (way,), part in groups(rows, "way").items()
+            way: slope([row["n"] for row in part], [row["seconds"] for row in part])
+            for (way,), part in groups(rows, "way").items()
         }
         printed = growth["V2, printed formula"]
         return [
@@ -174,16 +202,19 @@ class Update(Experiment):
     def run(self, cell: Cell, data: Path | None) -> list[Row]:
         n, rng = cell["n"], np.random.default_rng(cell["n"])
         X = rng.random((n + 100, 8))
-        Y, backend, kernel = np.zeros((n + 100, 1)), NumpyTiles(), Gaussian(bandwidth=1.0).fitted(X)
-        state = build(backend, kernel, X[:n], Y[:n], GaussianSketch(30))
-        ways: dict[str, Callable[[], object]] = {
-            "update": lambda: state.extended(X[n:], Y[n:]),
-            "from scratch": lambda: build(backend, kernel, X, Y, GaussianSketch(30)),
+        y = np.zeros(n + 100)
+        start = _appendable(n).fit(X[:n], y[:n])
+        ways: dict[str, Callable[[], Callable[[], object]]] = {
+            "update": lambda: partial(deepcopy(start).partial_fit, X[n:], y[n:]),
+            "from scratch": lambda: partial(_appendable(n).fit, X, y),
         }
         rows = []
-        for name, way in ways.items():
-            way()
-            rows += [{"n": n, "way": name, "repeat": r, "seconds": _timed(way)} for r in range(cell["repeats"])]
+        for name, prepared in ways.items():
+            prepared()()
+            rows += [
+                {"n": n, "way": name, "repeat": r, "seconds": _timed(prepared())}
+                for r in range(cell["repeats"])
+            ]
         return rows
 
     def figure(self, rows: Sequence[Row]) -> Figure:
@@ -191,7 +222,8 @@ class Update(Experiment):
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
         growth = {
-            way: slope([row["n"] for row in part], [row["seconds"] for row in part]) for (way,), part in groups(rows, "way").items()
+            way: slope([row["n"] for row in part], [row["seconds"] for row in part])
+            for (way,), part in groups(rows, "way").items()
         }
         return [
             Claim(
@@ -216,16 +248,31 @@ def _times_figure(rows: Sequence[Row], ylabel: str) -> Figure:
     return figure
 
 
+def _appendable(n: int) -> SketchedKernelRidge:
+    """A model whose time is that of the sketch: nothing is chosen by the data."""
+    return sketched_ridge(
+        bandwidth=1.0,
+        alpha=exact.exponential_rule(n, 2)[0] * n,
+        sketch="gaussian",
+        sketch_size=30,
+        noise_variance=1.0,
+        dtype="float64",
+    )
+
+
 def _ways(X: Array, x: Array, lam: float) -> dict[str, Callable[[], object]]:
-    n, kernel = len(X), KERNEL.fitted(X)
-    S = GaussianSketch(30).entries(range(30), range(n))
-    options: dict[str, Any] = {"bandwidth": 1.0, "alpha": n * lam, "noise_variance": 1.0}
+    n = len(X)
     y = np.zeros(n)
+    S = GaussianSketch(30).entries(range(30), range(n))
+    one = exact_ridge(bandwidth=1.0, alpha=n * lam, noise_variance=1.0)
+    other = sketched_ridge(
+        bandwidth=1.0, alpha=n * lam, sketch="gaussian", sketch_size=30, noise_variance=1.0
+    )
     return {
-        "V1, printed formula": lambda: exact.v1(kernel(X, X) / n, kernel(X, x), lam),
-        "V2, printed formula": lambda: exact.v2(kernel(X, X) / n, S, kernel(X, x), lam),
-        "V1, this library": lambda: ExactKernelRidge(**options).fit(X, y).variance(x),
-        "V2, this library": lambda: SketchedKernelRidge(sketch="gaussian", sketch_size=30, **options).fit(X, y).variance(x),
+        "V1, printed formula": lambda: exact.v1(KERNEL(X, X) / n, KERNEL(X, x), lam),
+        "V2, printed formula": lambda: exact.v2(KERNEL(X, X) / n, S, KERNEL(X, x), lam),
+        "V1, this library": lambda: one.fit(X, y).variance(x, kind="v1"),
+        "V2, this library": lambda: other.fit(X, y).variance(x, kind="v2"),
     }
 
 

@@ -9,14 +9,23 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from sketchridge.backends import NumpyTiles
-from sketchridge.dense import dense_ridge
 from sketchridge.exact import exponential_rule, polynomial_rule
 from sketchridge.kernels import CubicSpline, Gaussian, Kernel
-from sketchridge.paper.base import DECIDED, Cell, Claim, Estimate, Experiment, Row, geometric, groups, slope, verdict
+from sketchridge.paper.base import (
+    DECIDED,
+    Cell,
+    Claim,
+    Estimate,
+    Experiment,
+    Row,
+    geometric,
+    groups,
+    slope,
+    verdict,
+)
+from sketchridge.paper.settings import exact_ridge, sketched_ridge
 from sketchridge.plotting import new_figure, plot_estimates
 from sketchridge.sketches import GaussianSketch
-from sketchridge.state import Ridge, build
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +51,11 @@ class Decay:
         return polynomial_rule(n, 2)[0] if self.name == "polynomial" else exponential_rule(n, 2)[0]
 
     def size(self, n: int) -> int:
-        return polynomial_rule(n, 2, 1.5)[1] if self.name == "polynomial" else exponential_rule(n, 2, 2.0)[1]
+        return (
+            polynomial_rule(n, 2, 1.5)[1]
+            if self.name == "polynomial"
+            else exponential_rule(n, 2, 2.0)[1]
+        )
 
     def size_of_power(self, n: int, c: float) -> int:
         base = n ** (c / 5) if self.name == "polynomial" else np.log(n) ** (c / 2)
@@ -53,7 +66,11 @@ DECAYS = {
     "polynomial": Decay("polynomial", CubicSpline(), (0.4, 0.7, 1.0, 1.3, 1.6, 1.9)),
     "gaussian": Decay("gaussian", Gaussian(bandwidth=0.25), (0.3, 0.6, 0.8, 1.0, 1.2, 1.5, 1.8)),
 }
-AXES = {"n": "training points n", "c": "exponent c of the projection dimension m", "sigma": "noise σ"}
+AXES = {
+    "n": "training points n",
+    "c": "exponent c of the projection dimension m",
+    "sigma": "noise σ",
+}
 
 
 @dataclass(frozen=True)
@@ -76,10 +93,15 @@ class SupGap(Experiment):
     def cells(self, full: bool) -> list[Cell]:
         values = {"n": SIZES, "c": DECAYS[self.decay].powers, "sigma": SIGMAS}[self.varies]
         starts = range(0, 200, BLOCK) if full else [0]
-        return [{"value": value, "first": start, "count": BLOCK} for value in values for start in starts]
+        return [
+            {"value": value, "first": start, "count": BLOCK} for value in values for start in starts
+        ]
 
     def run(self, cell: Cell, data: Path | None) -> list[Row]:
-        return [self._repetition(cell["value"], seed) for seed in range(cell["first"], cell["first"] + cell["count"])]
+        return [
+            self._repetition(cell["value"], seed)
+            for seed in range(cell["first"], cell["first"] + cell["count"])
+        ]
 
     def _repetition(self, value: float, seed: int) -> Row:
         decay = DECAYS[self.decay]
@@ -112,7 +134,10 @@ class SupGap(Experiment):
         return [*claims, self._bound(rows)]
 
     def _means(self, rows: Sequence[Row]) -> dict[float, Estimate]:
-        return {value: geometric([row["gap"] for row in part]) for (value,), part in groups(rows, "value").items()}
+        return {
+            value: geometric([row["gap"] for row in part])
+            for (value,), part in groups(rows, "value").items()
+        }
 
     def _rate(self, rows: Sequence[Row]) -> list[Claim]:
         found = slope([row["value"] for row in rows], [row["gap"] for row in rows])
@@ -130,7 +155,10 @@ class SupGap(Experiment):
     def _no_gain(self, rows: Sequence[Row]) -> list[Claim]:
         """Paired by seed: how much smaller the gap is at the largest m than at c = 1."""
         values = sorted({row["value"] for row in rows})
-        at = {value: {row["seed"]: row["gap"] for row in part} for (value,), part in groups(rows, "value").items()}
+        at = {
+            value: {row["seed"]: row["gap"] for row in part}
+            for (value,), part in groups(rows, "value").items()
+        }
         shared = sorted(set(at[1.0]) & set(at[values[-1]]))
         times = geometric([at[1.0][seed] / at[values[-1]][seed] for seed in shared])
         return [
@@ -149,7 +177,8 @@ class SupGap(Experiment):
         spread = max(
             max(part) / min(part)
             for part in (
-                [r for r, row in zip(ratios, rows, strict=True) if row["seed"] == seed] for seed in {row["seed"] for row in rows}
+                [r for r, row in zip(ratios, rows, strict=True) if row["seed"] == seed]
+                for seed in {row["seed"] for row in rows}
             )
         )
         return [
@@ -174,10 +203,20 @@ class SupGap(Experiment):
         )
 
 
-def variances(kernel: Kernel, X: Array, m: int, lam: float, seed: int, X_new: Array = GRID) -> tuple[Array, Array]:
-    """V1 and V2 for unit noise, with a Gaussian sketch of m rows: each (t,)."""
-    backend, Y = NumpyTiles(), np.zeros((len(X), 1))
-    kernel = kernel.fitted(X)
-    v1 = dense_ridge(backend, kernel, X, Y, lam, False).v1(X_new)
-    state = build(backend, kernel, X, Y, GaussianSketch(m, seed))
-    return v1, Ridge(state, lam, False, backend).v2(X_new)
+def variances(
+    kernel: Kernel, X: Array, m: int, lam: float, seed: int, X_new: Array = GRID
+) -> tuple[Array, Array]:
+    """V1 and V2 at X_new (t, 1) for unit noise, with a Gaussian sketch of m rows: each (t,)."""
+    y = np.zeros(len(X))
+    alpha = len(X) * lam
+    exact = exact_ridge(kernel=kernel, alpha=alpha, noise_variance=1.0)
+    sketched = sketched_ridge(
+        kernel=kernel,
+        alpha=alpha,
+        sketch=GaussianSketch(m, seed),
+        noise_variance=1.0,
+        dtype="float64",
+    )
+    v1 = exact.fit(X, y).variance(X_new, kind="v1")
+    v2 = sketched.fit(X, y).variance(X_new, kind="v2")
+    return v1, np.asarray(v2)
