@@ -106,7 +106,14 @@ def compare(labels: int, pool: int, rounds: int) -> dict[str, Any]:
     for _ in range(rounds):
         ours = campaign.round()
         scratch = {dtype: campaign.from_scratch(dtype) for dtype in ("auto", "float64")}
-        rows.append({"ours": ours, "auto": scratch["auto"][0], "float64": scratch["float64"][0], "error": scratch["auto"][1]})
+        rows.append(
+            {
+                "ours": ours,
+                "auto": scratch["auto"][0],
+                "float64": scratch["float64"][0],
+                "error": scratch["auto"][1],
+            }
+        )
     return {"rows": rows, "dtype": scratch["auto"][2]}
 
 
@@ -140,22 +147,32 @@ def large_pool(count: int, folder: str) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the size: a trial, not a result")
+    parser.add_argument(
+        "--quick", action="store_true", help="a tenth of the size: a trial, not a result"
+    )
     parser.add_argument("--results", type=Path, default=common.RESULTS)
     options = parser.parse_args()
     part, rounds = (10, 2) if options.quick else (1, options.rounds)
     headline = common.isolated(compare, LABELS // part, POOL // part, rounds)
     rows, sizes = headline["rows"], [size // part for size in SIZES]
-    by_size = {size: common.isolated(by_pool_size, LABELS // (4 * part), size, rounds) for size in sizes}
+    by_size = {
+        size: common.isolated(by_pool_size, LABELS // (4 * part), size, rounds) for size in sizes
+    }
     with tempfile.TemporaryDirectory() as folder:
         large = common.isolated(large_pool, LARGE // part, folder)
-    medians = {name: common.median([row[name] for row in rows]) for name in ("ours", "auto", "float64")}
+    medians = {
+        name: common.median([row[name] for row in rows]) for name in ("ours", "auto", "float64")
+    }
     exponent = common.growth_exponent(sizes, [common.median(times) for times in by_size.values()])
     a_point, fixed = np.polyfit(sizes, [common.median(times) for times in by_size.values()], 1)
     error, ratio = max(row["error"] for row in rows), medians["auto"] / medians["ours"]
     ratios = [row["auto"] / row["ours"] for row in rows]
     table = [
-        {"a round": "by increments (tell, update, score, draw)", "seconds": f"{medians['ours']:.3g}", "ratio": "1"},
+        {
+            "a round": "by increments (tell, update, score, draw)",
+            "seconds": f"{medians['ours']:.3g}",
+            "ratio": "1",
+        },
         {
             "a round": f"fit and variance, dtype auto ({headline['dtype']})",
             "seconds": f"{medians['auto']:.3g}",
@@ -167,29 +184,47 @@ def main() -> None:
             "ratio": f"{medians['float64'] / medians['ours']:.1f}",
         },
     ]
-    growth = [{"pool": f"{size:,}", "seconds": f"{common.median(times):.3g}"} for size, times in by_size.items()]
+    growth = [
+        {"pool": f"{size:,}", "seconds": f"{common.median(times):.3g}"}
+        for size, times in by_size.items()
+    ]
     common.write_csv(options.results / "active_round.csv", rows)
     common.write_report(
         options.results / "active_round.md",
         "A round of active learning",
         [
             f"Command: `python benchmarks/active_round.py`. {common.machine()}.",
-            f"{LABELS // part:,} labels, {POOL // part:,} unlabeled points in {FEATURES} dimensions, m = {ROWS}, {NEW:,} new "
-            f"labels; medians of {rounds} rounds, taken in turns with the fits from scratch (ratios by round: "
+            f"{LABELS // part:,} labels, {POOL // part:,} unlabeled points in {FEATURES} "
+            f"dimensions, m = {ROWS}, {NEW:,} new labels; medians of {rounds} rounds, taken in "
+            "turns with the fits from scratch (ratios by round: "
             f"{', '.join(f'{r:.1f}' for r in ratios)}). λ is chosen anew in each.",
             common.markdown_table(table),
             f"The same round with {LABELS // (4 * part):,} labels as the pool grows:",
             common.markdown_table(growth),
             f"As a line: {fixed:.2g} s and {1e6 * a_point:.2g} µs a point.",
-            f"A memory-mapped pool of {LARGE // part:,} × {FEATURES} with {LARGE_BATCH:,} and then as many labels more, "
-            f"m = {LARGE_ROWS}: first scores {large['first']:.0f} s, second {large['second']:.0f} s; the statistics are "
-            f"{8 * LARGE // part * LARGE_ROWS / 2**20:,.0f} MiB, and {large['peak']:,.0f} MiB were resident at the highest.",
+            f"A memory-mapped pool of {LARGE // part:,} × {FEATURES} with {LARGE_BATCH:,} and "
+            f"then as many labels more, m = {LARGE_ROWS}: first scores {large['first']:.0f} s, "
+            f"second {large['second']:.0f} s; the statistics are "
+            f"{8 * LARGE // part * LARGE_ROWS / 2**20:,.0f} MiB, and {large['peak']:,.0f} MiB "
+            "were resident at the highest.",
         ],
         [
-            common.Claim(f"a round by increments is at least 10 times faster than from scratch: {ratio:.1f}×", ratio >= WANTED),
-            common.Claim(f"the scores differ from a recomputation by at most 1%: {error:.1e}", error <= 0.01),
-            common.Claim(f"the cost of a round grows no faster than the pool: exponent {exponent:.2f}", exponent <= 1.1),
-            common.Claim(f"the large pool was scored in less than 2 GB: {large['peak']:,.0f} MiB", large["peak"] < LIMIT),
+            common.Claim(
+                "a round by increments is at least 10 times faster than from scratch: "
+                f"{ratio:.1f}×",
+                ratio >= WANTED,
+            ),
+            common.Claim(
+                f"the scores differ from a recomputation by at most 1%: {error:.1e}", error <= 0.01
+            ),
+            common.Claim(
+                f"the cost of a round grows no faster than the pool: exponent {exponent:.2f}",
+                exponent <= 1.1,
+            ),
+            common.Claim(
+                f"the large pool was scored in less than 2 GB: {large['peak']:,.0f} MiB",
+                large["peak"] < LIMIT,
+            ),
         ],
     )
 

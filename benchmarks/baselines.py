@@ -15,7 +15,19 @@ from sklearn.gaussian_process.kernels import RBF
 
 from sketchridge.paper.datasets import load_flights
 
-__all__ = ["DATA", "SETS", "Attempt", "Data", "DataSet", "once", "one_thread", "run_dense", "run_gpr", "run_gpytorch", "stubbornly"]
+__all__ = [
+    "DATA",
+    "SETS",
+    "Attempt",
+    "Data",
+    "DataSet",
+    "once",
+    "one_thread",
+    "run_dense",
+    "run_gpr",
+    "run_gpytorch",
+    "stubbornly",
+]
 
 Array = np.ndarray
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -45,7 +57,9 @@ class DataSet:
         """n training rows and so many test points, from the same source."""
         X = self.rows(n + points, folder)
         X_test, X = X[:points], X[points:]
-        return Data(X, np.sin(X.sum(axis=1)) + 0.1 * np.random.default_rng(1).standard_normal(n), X_test)
+        return Data(
+            X, np.sin(X.sum(axis=1)) + 0.1 * np.random.default_rng(1).standard_normal(n), X_test
+        )
 
 
 def uniform_rows(count: int, _: Path) -> Array:
@@ -62,7 +76,9 @@ def clustered_rows(count: int, _: Path) -> Array:
 def flight_rows(count: int, folder: Path) -> Array:
     """The first of 20,000 flights drawn with a fixed seed, each column with mean 0 and standard deviation 1."""
     if count > FLIGHT_ROWS:
-        raise ValueError(f"{count} rows were asked for, but the flights are {FLIGHT_ROWS}: give smaller sizes.")
+        raise ValueError(
+            f"{count} rows were asked for, but the flights are {FLIGHT_ROWS}: give smaller sizes."
+        )
     X, _ = load_flights(folder if folder.is_dir() else None)
     X = X[np.random.default_rng(0).choice(len(X), size=FLIGHT_ROWS, replace=False)].astype(float)
     return ((X - X.mean(axis=0)) / X.std(axis=0))[:count]
@@ -83,7 +99,9 @@ def run_dense(data: Data, *, bandwidth: float, lam: float) -> tuple[Any, Array]:
 
 
 def run_gpr(data: Data, *, bandwidth: float, lam: float) -> tuple[Any, Array]:
-    model = GaussianProcessRegressor(RBF(bandwidth), alpha=len(data.X) * lam, optimizer=None).fit(data.X, data.y)
+    model = GaussianProcessRegressor(RBF(bandwidth), alpha=len(data.X) * lam, optimizer=None).fit(
+        data.X, data.y
+    )
     return model, model.predict(data.X_test, return_std=True)[1] ** 2
 
 
@@ -95,16 +113,25 @@ def run_gpytorch(data: Data, *, love: bool, bandwidth: float, lam: float) -> tup
     class Model(gpytorch.models.ExactGP):
         def __init__(self, X: Any, y: Any, likelihood: Any) -> None:
             super().__init__(X, y, likelihood)
-            self.mean_module, self.covar_module = gpytorch.means.ZeroMean(), gpytorch.kernels.RBFKernel()
+            self.mean_module, self.covar_module = (
+                gpytorch.means.ZeroMean(),
+                gpytorch.kernels.RBFKernel(),
+            )
 
         def forward(self, X: Any) -> Any:
-            return gpytorch.distributions.MultivariateNormal(self.mean_module(X), self.covar_module(X))
+            return gpytorch.distributions.MultivariateNormal(
+                self.mean_module(X), self.covar_module(X)
+            )
 
     likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
     model = Model(torch.from_numpy(data.X), torch.from_numpy(data.y), likelihood).double()
     model.covar_module.lengthscale, likelihood.noise = bandwidth, len(data.X) * lam
     model.eval()
-    how = gpytorch.settings.fast_pred_var() if love else gpytorch.settings.max_cholesky_size(len(data.X))
+    how = (
+        gpytorch.settings.fast_pred_var()
+        if love
+        else gpytorch.settings.max_cholesky_size(len(data.X))
+    )
     with torch.no_grad(), how:
         posterior = model(torch.from_numpy(data.X_test))
         return (model, posterior.mean), posterior.variance.numpy()
@@ -132,7 +159,9 @@ def one_thread(function: Callable[..., Any], *arguments: Any) -> Attempt:
         result = common.isolated(function, *arguments, environment=ONE_THREAD)
         return Attempt(result, "with one BLAS thread", default_threads=False)
     except common.ChildFailed as failure:
-        return Attempt({}, f"died in 1 attempt with one BLAS thread ({failure})", default_threads=False)
+        return Attempt(
+            {}, f"died in 1 attempt with one BLAS thread ({failure})", default_threads=False
+        )
 
 
 def stubbornly(function: Callable[..., Any], *arguments: Any) -> Attempt:
@@ -144,6 +173,10 @@ def stubbornly(function: Callable[..., Any], *arguments: Any) -> Attempt:
             died = f"died in each of {ATTEMPTS} attempts ({failure})"
     try:
         result = common.isolated(function, *arguments, environment=ONE_THREAD)
-        return Attempt(result, f"{died} with the default BLAS threads: run with one thread", default_threads=False)
+        return Attempt(
+            result,
+            f"{died} with the default BLAS threads: run with one thread",
+            default_threads=False,
+        )
     except common.ChildFailed:
         return Attempt({}, f"{died}, and with one BLAS thread too", default_threads=False)

@@ -29,7 +29,12 @@ from sketchridge.paper.datasets import load_flights
 from sketchridge.sketches import CELL
 
 PASSES = {"float16": 1, "float16x2": 2, "float32": 3, "float64": 1}
-LANES = {"float16": 32, "float16x2": 32, "float32": 32, "float64": 16}  # 3 pieces of 8 coordinates, 6 of the squares; or 10: padded
+LANES = {
+    "float16": 32,
+    "float16x2": 32,
+    "float32": 32,
+    "float64": 16,
+}  # 3 pieces of 8 coordinates, 6 of the squares; or 10: padded
 WIDTHS = (64, 128, 256, 512)
 FEATURES, BANDWIDTH = 8, 0.5
 Row = dict[str, Any]
@@ -82,7 +87,9 @@ def unfused(U: torch.Tensor, V: torch.Tensor, rows: int = 4096) -> torch.Tensor:
     out = torch.empty_like(V)
     for i in range(0, len(U), rows):
         u = U[i : i + rows]
-        out[i : i + rows] = torch.exp((2 * u @ U.T - squares).sub_(squares[i : i + rows, None]).clamp_(max=0)) @ V
+        out[i : i + rows] = (
+            torch.exp((2 * u @ U.T - squares).sub_(squares[i : i + rows, None]).clamp_(max=0)) @ V
+        )
     return out
 
 
@@ -90,7 +97,13 @@ def reference(kernel: Gaussian, X: np.ndarray, rows: np.ndarray, V: torch.Tensor
     """Rows of k(X, X) V in float64, from distances taken one by one."""
     U = torch.as_tensor(kernel.coordinates(X), device="cuda")
     return torch.cat(
-        [torch.exp(-(torch.cdist(U[i : i + 1], U, compute_mode="donot_use_mm_for_euclid_dist") ** 2)) @ V for i in rows]
+        [
+            torch.exp(
+                -(torch.cdist(U[i : i + 1], U, compute_mode="donot_use_mm_for_euclid_dist") ** 2)
+            )
+            @ V
+            for i in rows
+        ]
     )
 
 
@@ -106,7 +119,10 @@ def rates(n: int) -> tuple[list[Row], list[common.Claim], str]:
     for m in WIDTHS:
         S = signs(1, range(m), range(n), CELL, "cuda").T.contiguous()
         G = torch.randn(n, m, device="cuda", dtype=torch.float64)
-        plain = {dtype: device_seconds(lambda: unfused(U.to(dtype), S.to(dtype))) for dtype in (torch.float32, torch.float64)}  # noqa: B023
+        plain = {
+            dtype: device_seconds(lambda: unfused(U.to(dtype), S.to(dtype)))
+            for dtype in (torch.float32, torch.float64)
+        }  # noqa: B023
         for mode, passes in PASSES.items():
             V = S if mode in ("float16", "float16x2") else G
             backend = TritonFused(mode)
@@ -131,23 +147,38 @@ def rates(n: int) -> tuple[list[Row], list[common.Claim], str]:
                 }
             )
             print(rows[-1], flush=True)
-    share = {mode: min(row["share"] for row in rows if row["mode"] == mode and row["m"] in (128, 256)) for mode in PASSES}
+    share = {
+        mode: min(row["share"] for row in rows if row["mode"] == mode and row["m"] in (128, 256))
+        for mode in PASSES
+    }
     gain = {(row["mode"], row["m"]): row["gain"] for row in rows}
     signs_gain = min(gain[mode, m] for mode in ("float16", "float16x2") for m in WIDTHS[:3])
-    others = {mode: f"{gain[mode, 512]:.1f} to {gain[mode, 64]:.1f}" for mode in ("float32", "float64")}
+    others = {
+        mode: f"{gain[mode, 512]:.1f} to {gain[mode, 64]:.1f}" for mode in ("float32", "float64")
+    }
     claims = [
-        common.Claim(f"{mode}: at least 70% of its roofline at m = 128 and 256: {share[mode]:.0%} at the least", share[mode] >= 0.7)
+        common.Claim(
+            f"{mode}: at least 70% of its roofline at m = 128 and 256: {share[mode]:.0%} at the "
+            "least",
+            share[mode] >= 0.7,
+        )
         for mode in PASSES
     ]
     sentence = (
-        f"at least 10 times unfused PyTorch at n = {n:,} with a sketch of signs, m = 64 to 256: {signs_gain:.1f} at the least "
-        f"(at m = 512 {gain['float16', 512]:.1f} in float16, {gain['float16x2', 512]:.1f} in float16x2; any matrix, m = 512 to 64: "
-        f"float32 {others['float32']} and float64 {others['float64']}, against PyTorch in the same precision)"
+        f"at least 10 times unfused PyTorch at n = {n:,} with a sketch of signs, m = 64 to 256: "
+        f"{signs_gain:.1f} at the least (at m = 512 {gain['float16', 512]:.1f} in float16, "
+        f"{gain['float16x2', 512]:.1f} in float16x2; any matrix, m = 512 to 64: float32 "
+        f"{others['float32']} and float64 {others['float64']}, against PyTorch in the same "
+        "precision)"
     )
     claims.append(common.Claim(sentence, signs_gain >= 10))
     text = "Ceilings of this run: " + "; ".join(
-        f"{tensor / 1e12:.3g} TFLOP/s of {factors} products, {exponentials / 1e12:.2f} T {values} exponentials/s"
-        for (tensor, exponentials), factors, values in ((half, "float16", "float32"), (double, "float64", "float64"))
+        f"{tensor / 1e12:.3g} TFLOP/s of {factors} products, {exponentials / 1e12:.2f} T {values} "
+        "exponentials/s"
+        for (tensor, exponentials), factors, values in (
+            (half, "float16", "float32"),
+            (double, "float64", "float64"),
+        )
     )
     return rows, claims, f"{text}. Unfused PyTorch is float32, and float64 beside the float64 mode."
 
@@ -158,12 +189,24 @@ def primitives(n: int, t: int) -> tuple[list[Row], list[common.Claim]]:
     X = rng.random((n, FEATURES))
     X_new, kernel, rows = X[:t].copy(), Gaussian(BANDWIDTH).fitted(X), []
 
-    def compare(what: str, fused: Callable[[], torch.Tensor], tiles: Callable[[], torch.Tensor], evaluations: int) -> None:
+    def compare(
+        what: str,
+        fused: Callable[[], torch.Tensor],
+        tiles: Callable[[], torch.Tensor],
+        evaluations: int,
+    ) -> None:
         wanted = tiles()
         error = float((fused() - wanted).norm() / wanted.norm())
         ours, theirs = device_seconds(fused), device_seconds(tiles)
         rate = f"{evaluations / ours / 1e12:.3f}"
-        rows.append({"what": what, "apart": f"{error:.1e}", "T evaluations/s": rate, "times tiles": f"{theirs / ours:.1f}"})
+        rows.append(
+            {
+                "what": what,
+                "apart": f"{error:.1e}",
+                "T evaluations/s": rate,
+                "times tiles": f"{theirs / ours:.1f}",
+            }
+        )
         print(rows[-1], flush=True)
 
     for mode in ("float32", "float64"):
@@ -171,7 +214,12 @@ def primitives(n: int, t: int) -> tuple[list[Row], list[common.Claim]]:
         for m in (128, 256):
             H, C = (torch.randn(rows_, m, device="cuda", dtype=torch.float64) for rows_ in (n, t))
             call = lambda backend: backend.residual_sqnorm(kernel, X_new, X, H, C)  # noqa: B023, E731
-            compare(f"residual_sqnorm, {mode}, m = {m}", partial(call, fused), partial(call, tiles), n * t)
+            compare(
+                f"residual_sqnorm, {mode}, m = {m}",
+                partial(call, fused),
+                partial(call, tiles),
+                n * t,
+            )
     for m in (128, 1024):
         Z = X[:m].copy()
         call = lambda backend: backend.block(kernel, X, Z)  # noqa: B023, E731
@@ -196,14 +244,24 @@ def million(n: int) -> tuple[list[Row], list[common.Claim]]:
             dtype=mode,
         )
         seconds = wall_seconds(lambda: model.fit(X, y).variance(X_new, "v2"), 2)  # noqa: B023
-        sums, S = model._ridge.state.factor.sums[checked], signs(model.sketch_.seed, range(256), range(n), CELL, "cuda")
+        sums, S = (
+            model._ridge.state.factor.sums[checked],
+            signs(model.sketch_.seed, range(256), range(n), CELL, "cuda"),
+        )
         exact = reference(model._kernel, X, checked, S.T)
         error = float((sums - exact).norm() / exact.norm())
-        rows.append({"what": f"n = {n:,}, {mode}", "seconds": f"{seconds:.2f}", "product error": f"{error:.1e}"})
+        rows.append(
+            {
+                "what": f"n = {n:,}, {mode}",
+                "seconds": f"{seconds:.2f}",
+                "product error": f"{error:.1e}",
+            }
+        )
         claims.append(
             common.Claim(
-                f"{mode}: n = {n:,}, m = 256 signs, fit and V2 at 1,000 points in {seconds:.2f} s (at most {wanted_seconds}), "
-                f"product error {error:.1e} (at most {wanted_error:.0e})",
+                f"{mode}: n = {n:,}, m = 256 signs, fit and V2 at 1,000 points in {seconds:.2f} s "
+                f"(at most {wanted_seconds}), product error {error:.1e} (at most "
+                f"{wanted_error:.0e})",
                 seconds <= wanted_seconds and error <= wanted_error,
             )
         )
@@ -237,12 +295,20 @@ def flights(data: Path, landmarks: int) -> tuple[list[Row], list[common.Claim]]:
             rows.append({"what": what, "seconds": f"{seconds:.2f}", "found": text})
             print(rows[-1], flush=True)
             if alpha == "gcv":
-                sentence = f"{what}, V2 and V3 at 1,000 points: {seconds:.2f} s (at most {wanted}), {text}"
+                sentence = (
+                    f"{what}, V2 and V3 at 1,000 points: {seconds:.2f} s (at most {wanted}), {text}"
+                )
                 claims.append(common.Claim(sentence, seconds <= wanted))
             torch.cuda.empty_cache()
         apart = np.abs(found["float32"] / found["float64"] - 1)
         text = f"{np.median(apart):.1e}, {apart.max():.1e}"
-        rows.append({"what": "V2 in float32 against float64, median and worst", "seconds": "", "found": text})
+        rows.append(
+            {
+                "what": "V2 in float32 against float64, median and worst",
+                "seconds": "",
+                "found": text,
+            }
+        )
     return rows, claims
 
 
@@ -268,32 +334,39 @@ def refined(data: Path, n: int, landmarks: int) -> tuple[list[Row], list[common.
     known = float(np.max((1 + bound / np.sqrt(v1)) ** 2 - 1))
     v2 = model.variance(X[n:], "v2")
     claim = common.Claim(
-        f"V1 at 256 points on {n:,} flights, λ = 1e-5, float64: certified to {known:.1%} in {seconds:.1f} s after a fit of "
-        f"{fitted - start:.1f} s with {landmarks:,} landmarks (V2 is {np.median(v2 / v1):.2f} times V1 in the median)",
+        f"V1 at 256 points on {n:,} flights, λ = 1e-5, float64: certified to {known:.1%} in "
+        f"{seconds:.1f} s after a fit of {fitted - start:.1f} s with {landmarks:,} landmarks (V2 "
+        f"is {np.median(v2 / v1):.2f} times V1 in the median)",
         known <= 0.05,
     )
     print(claim, flush=True)
-    return [{"what": f"V1 to 5%, n = {n:,}", "seconds": f"{seconds:.2f}", "found": f"certified to {known:.1%}"}], [claim]
+    return [
+        {
+            "what": f"V1 to 5%, n = {n:,}",
+            "seconds": f"{seconds:.2f}",
+            "found": f"certified to {known:.1%}",
+        }
+    ], [claim]
 
 
 def ten_million(n: int) -> tuple[list[Row], list[common.Claim]]:
     rng = np.random.default_rng(4)
     X = rng.random((n, FEATURES))
     y = np.sin(6 * X[:, 0]) + rng.standard_normal(n)
-    model = sketched_ridge(
-        bandwidth=1.0, sketch="landmarks", sketch_size=1024, backend="triton"
-    )
+    model = sketched_ridge(bandwidth=1.0, sketch="landmarks", sketch_size=1024, backend="triton")
     start = time.perf_counter()
     v2 = model.fit(X, y).variance(X[:1000], "v2")
     seconds = time.perf_counter() - start
     fits = bool(np.isfinite(v2).all() and (v2 > 0).all())
     claim = common.Claim(
-        f"n = {n:,}, d = 8, 1,024 landmarks: GCV and V2 at 1,000 points in {seconds:.1f} s, λ = {model.lambda_:.1e}, products in "
-        f"{model.dtype_}",
+        f"n = {n:,}, d = 8, 1,024 landmarks: GCV and V2 at 1,000 points in {seconds:.1f} s, λ = "
+        f"{model.lambda_:.1e}, products in {model.dtype_}",
         fits,
     )
     print(claim, flush=True)
-    return [{"what": f"n = {n:,}", "seconds": f"{seconds:.2f}", "found": f"λ = {model.lambda_:.1e}"}], [claim]
+    return [
+        {"what": f"n = {n:,}", "seconds": f"{seconds:.2f}", "found": f"λ = {model.lambda_:.1e}"}
+    ], [claim]
 
 
 def roofline_figure(path: Path, rows: list[Row], device: str) -> None:
@@ -307,13 +380,34 @@ def roofline_figure(path: Path, rows: list[Row], device: str) -> None:
     for mode, colour in zip(PASSES, ("#0b6e4f", "#d1495b", "#2e4057", "#edae49"), strict=True):
         mine = [row for row in rows if row["mode"] == mode]
         widths = [row["m"] for row in mine]
-        ax.plot(widths, [row["rate"] / 1e12 for row in mine], "o-", color=colour, label=f"{mode}, reached", linewidth=2)
-        ax.plot(widths, [row["ceiling"] / 1e12 for row in mine], "--", color=colour, label=f"{mode}, ceiling", linewidth=1.2)
+        ax.plot(
+            widths,
+            [row["rate"] / 1e12 for row in mine],
+            "o-",
+            color=colour,
+            label=f"{mode}, reached",
+            linewidth=2,
+        )
+        ax.plot(
+            widths,
+            [row["ceiling"] / 1e12 for row in mine],
+            "--",
+            color=colour,
+            label=f"{mode}, ceiling",
+            linewidth=1.2,
+        )
     for mode, line in (("float32", "s-"), ("float64", "s:")):
         mine = [row for row in rows if row["mode"] == mode]
         rates_ = [row["rate"] / row["gain"] / 1e12 for row in mine]
-        ax.plot([row["m"] for row in mine], rates_, line, color="0.5", label=f"unfused PyTorch, {mode}")
-    ax.set(xscale="log", yscale="log", xlabel="columns m of the sketch", ylabel="10¹² kernel evaluations a second")
+        ax.plot(
+            [row["m"] for row in mine], rates_, line, color="0.5", label=f"unfused PyTorch, {mode}"
+        )
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="columns m of the sketch",
+        ylabel="10¹² kernel evaluations a second",
+    )
     ax.set_xticks(list(WIDTHS), [str(m) for m in WIDTHS])
     ax.minorticks_off()
     ax.yaxis.set_major_formatter(lambda v, _: f"{v:g}")
@@ -329,11 +423,18 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder with the flights")
     parser.add_argument("--out", type=Path, default=common.RESULTS)
     parser.add_argument("--commit", default="", help="of the code that is measured, for the record")
-    parser.add_argument("--parts", nargs="*", default=["rates", "primitives", "million", "flights", "refined", "ten-million"])
+    parser.add_argument(
+        "--parts",
+        nargs="*",
+        default=["rates", "primitives", "million", "flights", "refined", "ten-million"],
+    )
     options = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     claims: list[common.Claim] = []
-    parts = [f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, Triton {triton.__version__}. Commit {options.commit}."]
+    parts = [
+        f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, Triton "
+        f"{triton.__version__}. Commit {options.commit}."
+    ]
     jobs: dict[str, Callable[[], tuple[list[Row], list[common.Claim]]]] = {
         "primitives": lambda: primitives(2**18, 2**14),
         "million": lambda: million(2**20),
@@ -344,7 +445,10 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     if "rates" in options.parts:
         rows, found, text = rates(2**18)
-        shown = [{k: v for k, v in row.items() if k not in ("rate", "share", "gain", "ceiling")} for row in rows]
+        shown = [
+            {k: v for k, v in row.items() if k not in ("rate", "share", "gain", "ceiling")}
+            for row in rows
+        ]
         parts += [text, common.markdown_table(shown)]
         claims += found
         common.write_csv(options.out / "gpu.csv", rows)

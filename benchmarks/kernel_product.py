@@ -43,17 +43,25 @@ def contenders(X: Array, S: Array, dtype: str) -> dict[str, Product]:
         TILES: partial(NumpyTiles(dtype).matmul, kernel, X, X, S),
         f"{TILES}, every tile made": partial(NumpyTiles(dtype).matmul, kernel, X, X.copy(), S),
         baseline_name(len(X)): partial(chunked, X_typed, S_typed, own),
-        **{f"scikit-learn, chunks of {c:,} rows (by hand)": partial(chunked, X_typed, S_typed, c) for c in HAND_TUNED},
+        **{
+            f"scikit-learn, chunks of {c:,} rows (by hand)": partial(chunked, X_typed, S_typed, c)
+            for c in HAND_TUNED
+        },
     }
 
 
 def baseline_name(n: int) -> str:
-    return f"scikit-learn, its own chunks of {get_chunk_n_rows(row_bytes=8 * n, max_n_rows=n):,} rows"
+    return (
+        f"scikit-learn, its own chunks of {get_chunk_n_rows(row_bytes=8 * n, max_n_rows=n):,} rows"
+    )
 
 
 def interleaved(products: dict[str, Product], repeats: int) -> dict[str, list[float]]:
     """Times of every product, one after the other in each round, after a round that is not counted."""
-    rounds = [{name: common.timed(product, 1)[0] for name, product in products.items()} for _ in range(1 + repeats)]
+    rounds = [
+        {name: common.timed(product, 1)[0] for name, product in products.items()}
+        for _ in range(1 + repeats)
+    ]
     return {name: [times[name] for times in rounds[1:]] for name in products}
 
 
@@ -101,8 +109,9 @@ def claim(rows: list[dict[str, object]], n: int, dtype: str) -> common.Claim:
     ratio = ratios[baseline_name(n)]
     by_hand = min(value for name, value in ratios.items() if "by hand" in name)
     return common.Claim(
-        f"{dtype}: at least {WANTED[dtype]:g} times faster than scikit-learn's chunked product at n = {HEADLINE:,}: {ratio:.2f}× "
-        f"at n = {n:,} ({by_hand:.2f}× against the best chunk chosen by hand)",
+        f"{dtype}: at least {WANTED[dtype]:g} times faster than scikit-learn's chunked product at "
+        f"n = {HEADLINE:,}: {ratio:.2f}× at n = {n:,} ({by_hand:.2f}× against the best chunk "
+        "chosen by hand)",
         ratio >= WANTED[dtype] if n >= HEADLINE else None,
     )
 
@@ -111,20 +120,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=HEADLINE)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="n = 2000 with 3 repeats: a trial, not a result")
+    parser.add_argument(
+        "--quick", action="store_true", help="n = 2000 with 3 repeats: a trial, not a result"
+    )
     parser.add_argument("--results", type=Path, default=common.RESULTS, help="folder of the table")
     options = parser.parse_args()
     n, repeats = (2000, 3) if options.quick else (options.n, options.repeats)
     rows = [row for dtype in WANTED for row in measure(n, repeats, dtype)]
     setting = (
-        f"n = {n:,}, d = {FEATURES}, S with {COLUMNS} columns, Gaussian kernel with bandwidth {BANDWIDTH}; the median of {repeats} "
-        "rounds, in each of which every product is computed once. The error is the largest on "
-        f"{min(n, CHECKED)} rows, relative to the largest entry, against float64 distances taken one by one."
+        f"n = {n:,}, d = {FEATURES}, S with {COLUMNS} columns, Gaussian kernel with bandwidth "
+        f"{BANDWIDTH}; the median of {repeats} rounds, in each of which every product is computed "
+        f"once. The error is the largest on {min(n, CHECKED)} rows, relative to the largest entry, "
+        "against float64 distances taken one by one."
     )
     parts = [common.machine(), setting, common.markdown_table([display(row) for row in rows])]
     common.write_csv(options.results / "kernel_product.csv", rows)
     common.write_report(
-        options.results / "kernel_product.md", "Kernel product on the CPU", parts, [claim(rows, n, dtype) for dtype in WANTED]
+        options.results / "kernel_product.md",
+        "Kernel product on the CPU",
+        parts,
+        [claim(rows, n, dtype) for dtype in WANTED],
     )
 
 

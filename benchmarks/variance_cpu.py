@@ -120,8 +120,15 @@ METHODS = {
     ),
     "dense": Method("dense V1", partial(baselines.run_dense, **SETTING), check_dense),
     "gpr": Method("scikit-learn GPR", partial(baselines.run_gpr, **SETTING), check_gp),
-    "gpytorch": Method("GPyTorch exact", partial(baselines.run_gpytorch, love=False, **SETTING), check_gp, largest=8000),
-    "love": Method("GPyTorch LOVE", partial(baselines.run_gpytorch, love=True, **SETTING), check_gp),
+    "gpytorch": Method(
+        "GPyTorch exact",
+        partial(baselines.run_gpytorch, love=False, **SETTING),
+        check_gp,
+        largest=8000,
+    ),
+    "love": Method(
+        "GPyTorch LOVE", partial(baselines.run_gpytorch, love=True, **SETTING), check_gp
+    ),
 }
 FIXED = ("landmarks", "rpcholesky")
 
@@ -138,7 +145,12 @@ def measure(name: str, n: int, repeats: int) -> dict[str, Any]:
 
     times, peak = common.with_peak_memory(lambda: common.timed(once, repeats))
     fit_times = common.timed(partial(method.fit, data), repeats) if method.fit else []
-    return {"times": times, "fit_times": fit_times, "peak": peak, "checked": method.check(data, *last[0])}
+    return {
+        "times": times,
+        "fit_times": fit_times,
+        "peak": peak,
+        "checked": method.check(data, *last[0]),
+    }
 
 
 def measured_cell(name: str, n: int, repeats: int) -> Cell:
@@ -149,7 +161,9 @@ def measured_cell(name: str, n: int, repeats: int) -> Cell:
     repeats = repeats if method.cheap or n < 8000 else min(repeats, 3) if n < HEADLINE else 1
     run = baselines.stubbornly if name == "gpr" else baselines.once
     attempt = run(measure, name, n, repeats)
-    return Cell(n, method, **attempt.result, note=attempt.note, default_threads=attempt.default_threads)
+    return Cell(
+        n, method, **attempt.result, note=attempt.note, default_threads=attempt.default_threads
+    )
 
 
 def compare(cells: dict[str, Cell]) -> None:
@@ -167,15 +181,25 @@ def gpr_times(cells: dict[int, dict[str, Cell]], n: int) -> list[tuple[float, st
     cell = cells[n]["gpr"]
     if cell.default_threads:
         return [(cell.seconds, "measured with the default threads")]
-    smaller = [k for k in cells if k < n and cells[k]["gpr"].default_threads and cells[k]["gpr"].times]
+    smaller = [
+        k for k in cells if k < n and cells[k]["gpr"].default_threads and cells[k]["gpr"].times
+    ]
     options = [(cell.seconds, "measured with one BLAS thread")] if cell.times else []
     if smaller:
         k = max(smaller)
         estimate = cells[k]["gpr"].seconds * (n / k) ** 3
-        options.append((estimate, f"estimated for the default threads as the time at n = {k:,} times {n / k:g}³"))
+        options.append(
+            (
+                estimate,
+                f"estimated for the default threads as the time at n = {k:,} times {n / k:g}³",
+            )
+        )
         growth = cells[n]["dense"].seconds / cells[k]["dense"].seconds
         options.append(
-            (cells[k]["gpr"].seconds * growth, f"estimated as the time at n = {k:,} times {growth:.2f}, as dense V1 grew")
+            (
+                cells[k]["gpr"].seconds * growth,
+                f"estimated as the time at n = {k:,} times {growth:.2f}, as dense V1 grew",
+            )
         )
     return options
 
@@ -189,11 +213,17 @@ def baseline_sentence(cells: dict[int, dict[str, Cell]]) -> str:
 
 
 def table_rows(cells: dict[int, dict[str, Cell]]) -> list[dict[str, object]]:
-    return [_row(cell, by_name[OURS].seconds) for by_name in cells.values() for cell in by_name.values()]
+    return [
+        _row(cell, by_name[OURS].seconds) for by_name in cells.values() for cell in by_name.values()
+    ]
 
 
 def _row(cell: Cell, ours: float) -> dict[str, object]:
-    worst, typical = ("–", "–") if cell.errors is None else (_percent(cell.errors.max()), _percent(np.median(cell.errors)))
+    worst, typical = (
+        ("–", "–")
+        if cell.errors is None
+        else (_percent(cell.errors.max()), _percent(np.median(cell.errors)))
+    )
     return {
         "n": f"{cell.n:,}",
         "method": cell.method.label,
@@ -238,9 +268,15 @@ def exponents(cells: dict[int, dict[str, Cell]]) -> tuple[str, dict[str, float]]
         sizes = [cell.n for cell in column]
         whole = common.growth_exponent(sizes, [cell.seconds for cell in column])
         if METHODS[name].fit:
-            fits[name] = common.growth_exponent(sizes, [common.median(cell.fit_times) for cell in column])
+            fits[name] = common.growth_exponent(
+                sizes, [common.median(cell.fit_times) for cell in column]
+            )
         rows.append(
-            {"method": METHODS[name].label, "fit + variances": f"{whole:.2f}", "fit": f"{fits[name]:.2f}" if name in fits else "–"}
+            {
+                "method": METHODS[name].label,
+                "fit + variances": f"{whole:.2f}",
+                "fit": f"{fits[name]:.2f}" if name in fits else "–",
+            }
         )
     return common.markdown_table(rows), fits
 
@@ -257,7 +293,8 @@ def headline_claim(cells: dict[int, dict[str, Cell]]) -> common.Claim:
     gpr, how = min(gpr_times(cells, HEADLINE), default=(float("nan"), "not measured"))
     ratio, worst = gpr / ours.seconds, ours.errors.max()
     return common.Claim(
-        f"{sentence}: {ratio:.1f}×, {_percent(worst)} (GPR {gpr:.1f} s, {how}; ours {ours.seconds:.2f} s)",
+        f"{sentence}: {ratio:.1f}×, {_percent(worst)} (GPR {gpr:.1f} s, {how}; ours "
+        f"{ours.seconds:.2f} s)",
         None if np.isnan(ratio) else bool(ratio >= 40 and worst <= 0.03),
     )
 
@@ -291,31 +328,54 @@ def figure(path: Path, cells: dict[int, dict[str, Cell]]) -> None:
         label = METHODS[name].label + (f" (one thread at {', '.join(alone)})" if alone else "")
         if column:
             series[label] = ([cell.n for cell in column], [cell.seconds for cell in column])
-    common.loglog_figure(path, series, title=f"Fit and {POINTS:,} predictive variances", ylabel="seconds")
+    common.loglog_figure(
+        path, series, title=f"Fit and {POINTS:,} predictive variances", ylabel="seconds"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[2000, 4000, 8000, HEADLINE])
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="n = 1000, 2000, 4000 with 3 repeats: a trial, not a result")
-    parser.add_argument("--results", type=Path, default=common.RESULTS, help="folder of the table and the figure")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="n = 1000, 2000, 4000 with 3 repeats: a trial, not a result",
+    )
+    parser.add_argument(
+        "--results", type=Path, default=common.RESULTS, help="folder of the table and the figure"
+    )
     options = parser.parse_args()
-    sizes, repeats = ([1000, 2000, 4000], 3) if options.quick else (sorted(options.sizes), options.repeats)
+    sizes, repeats = (
+        ([1000, 2000, 4000], 3) if options.quick else (sorted(options.sizes), options.repeats)
+    )
     cells = run_all(sizes, repeats)
     growth, fits = exponents(cells)
     setting = (
-        f"d = {FEATURES} uniform on [0, 1], y = sin(3 Σx) + 0.1 noise, Gaussian kernel with bandwidth {BANDWIDTH}, λ = {LAM}, "
-        f"{POINTS:,} test points, float64 data. Time is that of fit and variances together, the median of as many repeats as said; "
-        "each method runs in its own process, after a warm-up. Errors are relative: of V2 against V1 for sketchridge, of the "
-        "posterior variance against the exact one for GPR and GPyTorch. Peak is the growth of the process over what it held "
-        "before. GPyTorch exact factorises by Cholesky, which is faster here than its default of conjugate gradients; LOVE has its "
-        "default settings."
+        f"d = {FEATURES} uniform on [0, 1], y = sin(3 Σx) + 0.1 noise, Gaussian kernel with "
+        f"bandwidth {BANDWIDTH}, λ = {LAM}, {POINTS:,} test points, float64 data. Time is that of "
+        "fit and variances together, the median of as many repeats as said; each method runs in "
+        "its own process, after a warm-up. Errors are relative: of V2 against V1 for sketchridge, "
+        "of the posterior variance against the exact one for GPR and GPyTorch. Peak is the growth "
+        "of the process over what it held before. GPyTorch exact factorises by Cholesky, which is "
+        "faster here than its default of conjugate gradients; LOVE has its default settings."
     )
-    parts = [common.machine(), setting, common.markdown_table(table_rows(cells)), baseline_sentence(cells), GROWTH, growth]
+    parts = [
+        common.machine(),
+        setting,
+        common.markdown_table(table_rows(cells)),
+        baseline_sentence(cells),
+        GROWTH,
+        growth,
+    ]
     common.write_csv(options.results / "variance_cpu.csv", csv_rows(cells))
     figure(options.results / "variance_cpu.png", cells)
-    common.write_report(options.results / "variance_cpu.md", "Fit and predictive variances on the CPU", parts, claims(cells, fits))
+    common.write_report(
+        options.results / "variance_cpu.md",
+        "Fit and predictive variances on the CPU",
+        parts,
+        claims(cells, fits),
+    )
 
 
 if __name__ == "__main__":

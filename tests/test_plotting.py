@@ -62,20 +62,28 @@ ESTIMATORS = [
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=["exact", "sketched", "pipeline"])
-def test_interval_draws_mean_bands_and_data(estimator: Any, data: tuple[np.ndarray, np.ndarray]) -> None:
+def test_interval_draws_mean_bands_and_data(
+    estimator: Any, data: tuple[np.ndarray, np.ndarray]
+) -> None:
     X, y = data
     estimator.fit(X, y)
     ax = plot_interval(estimator, X, y, feature=1, grid=GRID, confidence_level=0.9)
     points = np.tile(np.median(X, axis=0), (GRID, 1))
     points[:, 1] = np.linspace(X[:, 1].min(), X[:, 1].max(), GRID)
-    final, inputs = (estimator[-1], estimator[:-1].transform(points)) if hasattr(estimator, "steps") else (estimator, points)
+    final, inputs = (
+        (estimator[-1], estimator[:-1].transform(points))
+        if hasattr(estimator, "steps")
+        else (estimator, points)
+    )
     outer, inner, scatter = ax.collections
     for collection, include_noise in ((outer, True), (inner, False)):
         x, low, high = band(collection)
         np.testing.assert_allclose(x, points[:, 1])
         np.testing.assert_allclose([low, high], final.predict_interval(inputs, 0.9, include_noise))
     np.testing.assert_allclose(scatter.get_offsets(), np.column_stack([X[:, 1], y]))
-    np.testing.assert_allclose(ax.lines[0].get_xydata(), np.column_stack([points[:, 1], estimator.predict(points)]))
+    np.testing.assert_allclose(
+        ax.lines[0].get_xydata(), np.column_stack([points[:, 1], estimator.predict(points)])
+    )
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
         "90% for a new observation",
         "90% for the mean",
@@ -90,11 +98,15 @@ def test_interval_names_a_table_column(frame: Any, data: tuple[np.ndarray, np.nd
     table = frame(dict(zip("abc", X.T, strict=True)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ax = plot_interval(ExactKernelRidge(alpha=0.5).fit(table, y), table, y, feature=2, grid=GRID)
+        ax = plot_interval(
+            ExactKernelRidge(alpha=0.5).fit(table, y), table, y, feature=2, grid=GRID
+        )
     assert ax.get_xlabel() == "c"
 
 
-def test_observed_predicted_draws_bars_and_marks_what_lies_outside(data: tuple[np.ndarray, np.ndarray]) -> None:
+def test_observed_predicted_draws_bars_and_marks_what_lies_outside(
+    data: tuple[np.ndarray, np.ndarray],
+) -> None:
     X, y = data
     estimator = ExactKernelRidge(alpha=0.5).fit(X[:40], y[:40])
     ax = plot_observed_predicted(estimator, X, y, confidence_level=0.5)
@@ -104,7 +116,11 @@ def test_observed_predicted_draws_bars_and_marks_what_lies_outside(data: tuple[n
     segments = np.array(ax.containers[0].lines[2][0].get_segments())
     np.testing.assert_allclose(segments[:, :, 0], np.column_stack([mean, mean]))
     np.testing.assert_allclose(segments[:, :, 1], np.column_stack([low, high]))
-    dots = [collection for collection in ax.collections if collection.get_label().startswith(("inside", "outside"))]
+    dots = [
+        collection
+        for collection in ax.collections
+        if collection.get_label().startswith(("inside", "outside"))
+    ]
     np.testing.assert_allclose(dots[0].get_offsets(), np.column_stack([mean, y])[inside])
     np.testing.assert_allclose(dots[1].get_offsets(), np.column_stack([mean, y])[~inside])
     assert dots[0].get_label() == f"inside ({inside.sum()} of 60)"
@@ -121,13 +137,19 @@ def test_given_axes_are_used(data: tuple[np.ndarray, np.ndarray]) -> None:
 def test_errors_are_sentences(data: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = data
     estimator = ExactKernelRidge(alpha=0.5).fit(X, y)
-    with pytest.raises(ValueError, match="feature=3 is not a column of X, which has 3: give 0 to 2"):
+    with pytest.raises(
+        ValueError, match="feature=3 is not a column of X, which has 3: give 0 to 2"
+    ):
         plot_interval(estimator, X, y, feature=3)
-    with pytest.raises(ValueError, match=r"one target y of shape \(t,\), got \(60, 3\) and \(60, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"one target y of shape \(t,\), got \(60, 3\) and \(60, 2\)"
+    ):
         plot_observed_predicted(estimator, X, np.column_stack([y, y]))
 
 
-def test_missing_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch, data: tuple[np.ndarray, np.ndarray]) -> None:
+def test_missing_matplotlib_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, data: tuple[np.ndarray, np.ndarray]
+) -> None:
     X, y = data
     estimator = ExactKernelRidge(alpha=0.5).fit(X, y)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -141,7 +163,9 @@ def test_an_error_curve_shows_root_mean_squares_against_labels():
     assert ax.get_ylim()[0] == 0
 
 
-@pytest.mark.parametrize("scores", [np.array([0.0, 1, 2, 4]), np.array([3.0, 3.0]), np.zeros(3), np.empty(0)])
+@pytest.mark.parametrize(
+    "scores", [np.array([0.0, 1, 2, 4]), np.array([3.0, 3.0]), np.zeros(3), np.empty(0)]
+)
 def test_every_positive_score_is_in_the_histogram(scores):
     ax = plot_scores(scores)
     assert sum(bar.get_height() for bar in ax.patches) == (scores > 0).sum()
@@ -153,12 +177,17 @@ def test_the_map_of_a_pool_has_every_point_in_its_place(d):
     ax = plot_pool(X, X[:7], X[7:10])
     assert [len(c.get_offsets()) for c in ax.collections[:3]] == [50, 7, 3]
     everything = np.asarray(ax.collections[0].get_offsets())
-    np.testing.assert_allclose(np.asarray(ax.collections[1].get_offsets()), everything[:7], atol=1e-12)
+    np.testing.assert_allclose(
+        np.asarray(ax.collections[1].get_offsets()), everything[:7], atol=1e-12
+    )
     assert len(plot_pool(X, X[:0], X[:0]).collections) == 1
 
 
 def test_estimates_are_drawn_with_their_intervals():
-    line = {10: SimpleNamespace(mean=2.0, low=1.5, high=3.0), 100: SimpleNamespace(mean=1.0, low=0.9, high=1.1)}
+    line = {
+        10: SimpleNamespace(mean=2.0, low=1.5, high=3.0),
+        100: SimpleNamespace(mean=1.0, low=0.9, high=1.1),
+    }
     ax = plot_estimates({"one": line, "other": line}, log=True)
     assert ax.get_xscale() == ax.get_yscale() == "log"
     bars = ax.collections[0].get_segments()

@@ -28,7 +28,14 @@ _MISSING = "Plotting needs matplotlib, which is not installed: pip install 'sket
 
 
 def plot_interval(
-    estimator: Any, X: Any, y: Any, *, feature: int = 0, grid: int = 200, confidence_level: float = 0.95, ax: Axes | None = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    feature: int = 0,
+    grid: int = 200,
+    confidence_level: float = 0.95,
+    ax: Axes | None = None,
 ) -> Axes:
     """Plot the mean and its intervals along one feature, the others at their medians, with the data.
 
@@ -43,22 +50,34 @@ def plot_interval(
     """
     values, y = _checked(X, y)
     if not 0 <= feature < values.shape[1]:
-        raise ValueError(f"feature={feature!r} is not a column of X, which has {values.shape[1]}: give 0 to {values.shape[1] - 1}.")
+        raise ValueError(
+            f"feature={feature!r} is not a column of X, which has {values.shape[1]}: give 0 to "
+            f"{values.shape[1] - 1}."
+        )
     points = np.tile(np.median(values, axis=0), (grid, 1))
     x = points[:, feature] = np.linspace(values[:, feature].min(), values[:, feature].max(), grid)
     mean, inner, outer = _intervals(estimator, _like(X, points), confidence_level)
     ax = _axes(ax)
     level = f"{100 * confidence_level:g}%"
-    ax.fill_between(x, *outer, color=_BLUE, alpha=0.13, linewidth=0, label=f"{level} for a new observation")
+    ax.fill_between(
+        x, *outer, color=_BLUE, alpha=0.13, linewidth=0, label=f"{level} for a new observation"
+    )
     ax.fill_between(x, *inner, color=_BLUE, alpha=0.38, linewidth=0, label=f"{level} for the mean")
-    ax.scatter(values[:, feature], y, s=12, color=_GREY, alpha=0.6, linewidth=0, label="data", zorder=2)
+    ax.scatter(
+        values[:, feature], y, s=12, color=_GREY, alpha=0.6, linewidth=0, label="data", zorder=2
+    )
     ax.plot(x, mean, color=_BLUE, linewidth=2, label="mean")
-    ax.set(xlabel=str(X.columns[feature]) if hasattr(X, "columns") else f"feature {feature}", ylabel="y")
+    ax.set(
+        xlabel=str(X.columns[feature]) if hasattr(X, "columns") else f"feature {feature}",
+        ylabel="y",
+    )
     ax.legend(frameon=False, fontsize="small")
     return ax
 
 
-def plot_observed_predicted(estimator: Any, X: Any, y: Any, *, confidence_level: float = 0.95, ax: Axes | None = None) -> Axes:
+def plot_observed_predicted(
+    estimator: Any, X: Any, y: Any, *, confidence_level: float = 0.95, ax: Axes | None = None
+) -> Axes:
     """Plot observations against predicted means, with the interval for a new observation at each as an error bar.
 
     The bars are centred on the diagonal; an observation outside its bar is marked.
@@ -75,10 +94,35 @@ def plot_observed_predicted(estimator: Any, X: Any, y: Any, *, confidence_level:
     inside = (low <= y) & (y <= high)
     ax = _axes(ax)
     bars = f"{100 * confidence_level:g}% for a new observation"
-    ax.errorbar(mean, mean, yerr=[mean - low, high - mean], fmt="none", ecolor=_BLUE, elinewidth=1, alpha=0.3, label=bars)
+    ax.errorbar(
+        mean,
+        mean,
+        yerr=[mean - low, high - mean],
+        fmt="none",
+        ecolor=_BLUE,
+        elinewidth=1,
+        alpha=0.3,
+        label=bars,
+    )
     ax.axline((mean[0], mean[0]), slope=1, color=_BLUE, linewidth=1.2, label="observed = predicted")
-    ax.scatter(mean[inside], y[inside], s=16, color=_GREY, linewidth=0, zorder=3, label=f"inside ({inside.sum()} of {len(y)})")
-    ax.scatter(mean[~inside], y[~inside], s=26, color=_RED, linewidth=0, zorder=3, label=f"outside ({(~inside).sum()})")
+    ax.scatter(
+        mean[inside],
+        y[inside],
+        s=16,
+        color=_GREY,
+        linewidth=0,
+        zorder=3,
+        label=f"inside ({inside.sum()} of {len(y)})",
+    )
+    ax.scatter(
+        mean[~inside],
+        y[~inside],
+        s=26,
+        color=_RED,
+        linewidth=0,
+        zorder=3,
+        label=f"outside ({(~inside).sum()})",
+    )
     ax.set(xlabel="predicted", ylabel="observed")
     ax.legend(frameon=False, fontsize="small")
     return ax
@@ -87,7 +131,10 @@ def plot_observed_predicted(estimator: Any, X: Any, y: Any, *, confidence_level:
 def plot_error_curve(history: Sequence[Mapping[str, Any]], *, ax: Axes | None = None) -> Axes:
     """Plot the leave-one-out error of an active learner against its labels, from its `history_`."""
     ax = _axes(ax)
-    labels, errors = [row["labels"] for row in history], [np.sqrt(row["loo_error"]) for row in history]
+    labels, errors = (
+        [row["labels"] for row in history],
+        [np.sqrt(row["loo_error"]) for row in history],
+    )
     ax.plot(labels, errors, color=_BLUE, marker="o", markersize=4, linewidth=2)
     ax.set(xlabel="labels", ylabel="leave-one-out error (root mean square)", ylim=(0, None))
     return ax
@@ -118,23 +165,45 @@ def plot_pool(X: Array, labeled: Array, pending: Array, *, ax: Axes | None = Non
     from sklearn.decomposition import PCA
 
     ax = _axes(ax)
-    flat: Any = PCA(n_components=2).fit(X).transform if X.shape[1] > 1 else lambda Z: np.column_stack([Z[:, 0], np.zeros(len(Z))])
+    flat: Any = (
+        PCA(n_components=2).fit(X).transform
+        if X.shape[1] > 1
+        else lambda Z: np.column_stack([Z[:, 0], np.zeros(len(Z))])
+    )
     x, y = flat(X).T
     ax.scatter(x, y, s=5, color=_GREY, alpha=0.25, linewidth=0, label="pool")
     if len(labeled):
         x, y = flat(labeled).T
-        points = ax.scatter(x, y, s=16, c=np.arange(1, len(labeled) + 1), cmap="viridis", linewidth=0, label="labeled")
+        points = ax.scatter(
+            x,
+            y,
+            s=16,
+            c=np.arange(1, len(labeled) + 1),
+            cmap="viridis",
+            linewidth=0,
+            label="labeled",
+        )
         ax.figure.colorbar(points, ax=ax, label="order of labels")
     if len(pending):
         x, y = flat(pending).T
-        ax.scatter(x, y, s=30, facecolors="none", edgecolors=_RED, linewidth=1.2, label=f"pending ({len(pending)})")
+        ax.scatter(
+            x,
+            y,
+            s=30,
+            facecolors="none",
+            edgecolors=_RED,
+            linewidth=1.2,
+            label=f"pending ({len(pending)})",
+        )
     names = ("first", "second") if X.shape[1] > 1 else ("only", "no")
     ax.set(xlabel=f"{names[0]} main direction", ylabel=f"{names[1]} main direction")
     ax.legend(frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
     return ax
 
 
-def plot_estimates(series: Mapping[str, Mapping[float, Any]], *, log: bool = False, ax: Axes | None = None) -> Axes:
+def plot_estimates(
+    series: Mapping[str, Mapping[float, Any]], *, log: bool = False, ax: Axes | None = None
+) -> Axes:
     """Plot means with their intervals as error bars: a line for each name, a point for each x.
 
     Parameters
@@ -148,7 +217,10 @@ def plot_estimates(series: Mapping[str, Mapping[float, Any]], *, log: bool = Fal
     for k, (name, estimates) in enumerate(series.items()):
         shift = step * (k - (len(series) - 1) / 2)  # bars of different lines side by side
         x, mean = [x + shift for x in estimates], [e.mean for e in estimates.values()]
-        bars = [[e.mean - e.low for e in estimates.values()], [e.high - e.mean for e in estimates.values()]]
+        bars = [
+            [e.mean - e.low for e in estimates.values()],
+            [e.high - e.mean for e in estimates.values()],
+        ]
         ax.errorbar(
             x,
             mean,
@@ -169,7 +241,9 @@ def plot_estimates(series: Mapping[str, Mapping[float, Any]], *, log: bool = Fal
     return ax
 
 
-def new_figure(columns: int = 1, *, size: tuple[float, float] = (6.4, 4.2)) -> tuple[Figure, list[Axes]]:
+def new_figure(
+    columns: int = 1, *, size: tuple[float, float] = (6.4, 4.2)
+) -> tuple[Figure, list[Axes]]:
     """A figure of panels in a row that no window or global state knows of."""
     try:
         from matplotlib.figure import Figure
@@ -183,11 +257,16 @@ def _checked(X: Any, y: Any) -> tuple[Array, Array]:
     """X and y as float arrays of the shapes (t, d) and (t,)."""
     values, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     if values.ndim != 2 or y.shape != values.shape[:1]:
-        raise ValueError(f"Plotting needs X of shape (t, d) and one target y of shape (t,), got {values.shape} and {y.shape}.")
+        raise ValueError(
+            f"Plotting needs X of shape (t, d) and one target y of shape (t,), got {values.shape} "
+            f"and {y.shape}."
+        )
     return values, y
 
 
-def _intervals(estimator: Any, X: Any, confidence_level: float) -> tuple[Array, tuple[Array, Array], tuple[Array, Array]]:
+def _intervals(
+    estimator: Any, X: Any, confidence_level: float
+) -> tuple[Array, tuple[Array, Array], tuple[Array, Array]]:
     """The mean, the interval for the mean and the one for a new observation, through a pipeline's transformers if there are any."""
     if hasattr(estimator, "steps"):
         estimator, X = estimator[-1], estimator[:-1].transform(X)

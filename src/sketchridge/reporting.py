@@ -45,10 +45,14 @@ class Section:
 
 def page(title: str, lead: str, sections: Iterable[Section], footer: str = "") -> str:
     """The whole document."""
-    body = "\n".join(f"<section><h2>{escape(s.title)}</h2>{_paragraphs(s.text)}{''.join(s.pieces)}</section>" for s in sections)
+    body = "\n".join(
+        f"<section><h2>{escape(s.title)}</h2>{_paragraphs(s.text)}{''.join(s.pieces)}</section>"
+        for s in sections
+    )
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>\n'
+        '<!doctype html>\n<html lang="en"><head><meta '
+        f'charset="utf-8"><title>{escape(title)}</title><meta name="viewport" '
+        f'content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>\n'
         f'<body><main><h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p>\n{body}\n'
         f"<footer>{escape(footer)}</footer></main></body></html>\n"
     )
@@ -67,7 +71,10 @@ def table(rows: Sequence[dict[str, Any]], *, classes: dict[str, str] | None = No
     if not rows:
         return ""
     head = "".join(f"<th>{escape(str(name))}</th>" for name in rows[0])
-    body = "".join("<tr>" + "".join(_cell(value, classes or {}) for value in row.values()) + "</tr>" for row in rows)
+    body = "".join(
+        "<tr>" + "".join(_cell(value, classes or {}) for value in row.values()) + "</tr>"
+        for row in rows
+    )
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 

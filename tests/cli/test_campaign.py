@@ -92,13 +92,18 @@ def test_the_store_can_be_continued_from_python(folder):
     started()
     table = pl.read_csv("pool.csv")
     raw = table.select(pl.col("temperature", "ph", "catalyst").cast(pl.Float64)).to_numpy()
-    learner = ActiveLearner.resume("sqlite:///campaign.db", (raw - raw.mean(axis=0)) / raw.std(axis=0))
+    learner = ActiveLearner.resume(
+        "sqlite:///campaign.db", (raw - raw.mean(axis=0)) / raw.std(axis=0)
+    )
     assert len(learner.labeled_ids_) == 40
 
 
 def test_labels_in_the_pool_are_labels(folder):
     frame = pl.read_csv("pool.csv").with_columns(
-        pl.when(pl.int_range(pl.len()) < 30).then(pl.col("temperature") / 10).otherwise(None).alias("yield")
+        pl.when(pl.int_range(pl.len()) < 30)
+        .then(pl.col("temperature") / 10)
+        .otherwise(None)
+        .alias("yield")
     )
     frame.write_csv("partly.csv")
     assert "30 of them are labeled already" in run("new", "partly.csv", "--target", "yield")
@@ -174,7 +179,10 @@ def test_what_cannot_be_done_is_said_in_a_sentence(folder, arguments, message):
     ("column", "message"),
     [
         (pl.lit("red").alias("colour"), "not numeric: 'colour'"),
-        (pl.when(pl.col("ph") > 5).then(1.5).alias("gaps"), "Features are missing or infinite in rows"),
+        (
+            pl.when(pl.col("ph") > 5).then(1.5).alias("gaps"),
+            "Features are missing or infinite in rows",
+        ),
     ],
 )
 def test_features_must_be_complete_numbers(folder, column, message):
@@ -211,7 +219,18 @@ def test_ids_can_be_row_numbers(folder):
 
 
 def test_an_exact_campaign(folder):
-    run("new", "pool.csv", "--target", "yield", "--exact", "--score", "gp", "--acquisition", "top", "--no-scale")
+    run(
+        "new",
+        "pool.csv",
+        "--target",
+        "yield",
+        "--exact",
+        "--score",
+        "gp",
+        "--acquisition",
+        "top",
+        "--no-scale",
+    )
     run("ask", "-o", "a.csv")
     label("a.csv")
     run("tell", "a.csv")

@@ -27,7 +27,10 @@ def test_a_figure_with_its_report_and_the_same_tables_again(tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(("fig9",), "Unknown experiment 'fig9': give 'all'"), (("fig5", "--data", "nowhere"), "no folder nowhere")],
+    [
+        (("fig9",), "Unknown experiment 'fig9': give 'all'"),
+        (("fig5", "--data", "nowhere"), "no folder nowhere"),
+    ],
 )
 def test_what_is_not_there_is_said(arguments, message, tmp_path):
     assert message in run(*arguments, "--out", tmp_path, code=1)

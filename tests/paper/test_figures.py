@@ -19,7 +19,15 @@ CHEAP = [name for name in EXPERIMENTS if name.startswith("fig1") or name == "fig
 
 
 def test_every_figure_of_the_paper_is_there():
-    assert list(EXPERIMENTS) == [f"fig1{c}" for c in "abcdef"] + ["fig2", "fig3-1", "fig3-2", "fig4", "fig5", "timing", "update"]
+    assert list(EXPERIMENTS) == [f"fig1{c}" for c in "abcdef"] + [
+        "fig2",
+        "fig3-1",
+        "fig3-2",
+        "fig4",
+        "fig5",
+        "timing",
+        "update",
+    ]
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -30,7 +38,9 @@ def test_full_runs_have_the_papers_repetitions_and_cells_are_distinct(name):
         assert len(set(cells)) == len(cells) > 0
     if name.startswith("fig1"):
         first = experiment.cells(True)[0]["value"]
-        assert sum(cell["count"] for cell in experiment.cells(True) if cell["value"] == first) == 200
+        assert (
+            sum(cell["count"] for cell in experiment.cells(True) if cell["value"] == first) == 200
+        )
     if name.startswith("fig3"):
         assert len({cell["seed"] for cell in experiment.cells(True)}) == 30
 
@@ -127,7 +137,11 @@ def test_updates_are_timed_against_starting_again():
     assert {row["way"] for row in rows} == {"update", "from scratch"}
     assert experiment.claims(rows)[0].verdict in VERDICTS
     for power, expected in ((1.0, HOLDS), (2.0, FAILS)):
-        made_up = [{"n": n, "way": way, "seconds": n**power} for way in ("update", "from scratch") for n in (100, 200, 400, 800)]
+        made_up = [
+            {"n": n, "way": way, "seconds": n**power}
+            for way in ("update", "from scratch")
+            for n in (100, 200, 400, 800)
+        ]
         assert experiment.claims(made_up)[0].verdict == expected
 
 
@@ -141,7 +155,14 @@ def test_synthetic_points_follow_the_paper(setting):
         assert (problem.X[:, 0] < 0.75).sum() == int(np.ceil(np.sqrt(5000)))
 
 
-@pytest.mark.parametrize("strategy", [Strategy("exact", "weighted", "v1"), Strategy("log", "weighted", "v2"), Strategy("auto", "top", "gp")])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        Strategy("exact", "weighted", "v1"),
+        Strategy("log", "weighted", "v2"),
+        Strategy("auto", "top", "gp"),
+    ],
+)
 def test_errors_fall_and_start_alike(strategy):
     problem = SyntheticCampaign(1).problem(0, None)
     options = {"initial": 50, "batch": 50, "rounds": 3, "seed": 0, "bandwidth": 0.25}
@@ -161,12 +182,21 @@ def fake_campaign(experiment, advantage, rounds=50):
             common = 1 + rng.random()
             for name in experiment.strategies:
                 better = 0 if "rand" in name or "uniform" in name else advantage
-                rows.append({"strategy": name, "seed": seed, "round": r, "mse": common - better + 1e-3 * rng.random()})
+                rows.append(
+                    {
+                        "strategy": name,
+                        "seed": seed,
+                        "round": r,
+                        "mse": common - better + 1e-3 * rng.random(),
+                    }
+                )
     return rows
 
 
 @pytest.mark.parametrize(
-    "experiment", [SyntheticCampaign(2), RealCampaign("flights"), RealCampaign("weather")], ids=lambda e: e.name
+    "experiment",
+    [SyntheticCampaign(2), RealCampaign("flights"), RealCampaign("weather")],
+    ids=lambda e: e.name,
 )
 def test_checks_of_campaigns_can_hold_and_fail(experiment):
     for advantage, expected in ((0.3, HOLDS), (-0.3, FAILS)):
@@ -178,7 +208,11 @@ def test_checks_of_campaigns_can_hold_and_fail(experiment):
 
 def test_real_problems_are_paired_and_scaled(tmp_path):
     rng = np.random.default_rng(0)
-    np.savez(tmp_path / "flights.npz", X=rng.integers(0, 9, (70_000, 8)).astype(np.int16), y=rng.integers(0, 99, 70_000))
+    np.savez(
+        tmp_path / "flights.npz",
+        X=rng.integers(0, 9, (70_000, 8)).astype(np.int16),
+        y=rng.integers(0, 99, 70_000),
+    )
     problem = RealCampaign("flights").problem(3, tmp_path)
     assert problem.X.shape == (50_000, 8)
     assert problem.X_test.shape == (10_000, 8)

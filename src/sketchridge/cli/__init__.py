@@ -12,5 +12,8 @@ def main() -> None:
     try:
         from sketchridge.cli.app import app
     except ImportError as error:
-        sys.exit(f"The command line needs packages that are not installed ({error}): pip install 'sketchridge[cli]'.")
+        sys.exit(
+            f"The command line needs packages that are not installed ({error}): pip install "
+            "'sketchridge[cli]'."
+        )
     app()

@@ -22,11 +22,18 @@ class _Plain(TyperGroup):
         try:
             return super().invoke(ctx)
         except (ValueError, OSError, ImportError) as error:
-            Console(stderr=True, soft_wrap=True).print(Text.assemble(("Error: ", "bold red"), str(error)))
+            Console(stderr=True, soft_wrap=True).print(
+                Text.assemble(("Error: ", "bold red"), str(error))
+            )
             raise typer.Exit(1) from None
 
 
-app = typer.Typer(cls=_Plain, no_args_is_help=True, add_completion=False, help="Kernel ridge regression with error bars.")
+app = typer.Typer(
+    cls=_Plain,
+    no_args_is_help=True,
+    add_completion=False,
+    help="Kernel ridge regression with error bars.",
+)
 app.add_typer(campaign.app, name="campaign")
 app.command()(reproduce)
 

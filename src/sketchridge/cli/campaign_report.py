@@ -19,31 +19,40 @@ def campaign_page(learner: ActiveLearner, target: str, gain: str, shown: int) ->
     rows = learner._open_rows()
     errors = [np.sqrt(row["loo_error"]) for row in history]
     lead = (
-        f"{len(labeled):,} labels of {target!r} and {len(pending)} points pending, of {len(learner._pool):,} candidates. "
-        f"The leave-one-out error went from {errors[0]:.4g} to {errors[-1]:.4g}. {gain}"
+        f"{len(labeled):,} labels of {target!r} and {len(pending)} points pending, of "
+        f"{len(learner._pool):,} candidates. The leave-one-out error went from {errors[0]:.4g} to "
+        f"{errors[-1]:.4g}. {gain}"
     )
     sample = learner._pool[np.unique(np.linspace(0, len(learner._pool) - 1, shown).astype(int))]
     figures = []
     for draw, size in (
         (lambda ax: plot_error_curve(history, ax=ax), (7, 3.8)),
         (lambda ax: plot_scores(learner.scores()[rows], ax=ax), (7, 3.8)),
-        (lambda ax: plot_pool(sample, learner._pool[labeled], learner._pool[pending], ax=ax), (7, 5.2)),
+        (
+            lambda ax: plot_pool(sample, learner._pool[labeled], learner._pool[pending], ax=ax),
+            (7, 5.2),
+        ),
     ):
         figure, (ax,) = new_figure(size=size)
         draw(ax)
         ax.spines[["top", "right"]].set_visible(False)
         figures.append(figure)
-    settings = {k: v for k, v in learner._settings.items() if k in ("acquisition", "score", "batch_size", "seed", "estimator")}
+    settings = {
+        k: v
+        for k, v in learner._settings.items()
+        if k in ("acquisition", "score", "batch_size", "seed", "estimator")
+    }
     sections = [
         Section(
             "Error as labels arrive",
-            "Each point is predicted by a model that has not seen it. The points were chosen because they are hard, so this error "
-            "is above that on an even sample of the pool.",
+            "Each point is predicted by a model that has not seen it. The points were chosen "
+            "because they are hard, so this error is above that on an even sample of the pool.",
             [picture(figures[0], "leave-one-out error against the number of labels")],
         ),
         Section(
             "What is left to learn",
-            "The scores of the points that can still be asked for. A long tail to the right means that some regions are unknown.",
+            "The scores of the points that can still be asked for. A long tail to the right means "
+            "that some regions are unknown.",
             [picture(figures[1], "histogram of the scores")],
         ),
         Section(
@@ -52,6 +61,15 @@ def campaign_page(learner: ActiveLearner, target: str, gain: str, shown: int) ->
             [picture(figures[2], "labeled and pending points in the pool")],
         ),
         Section("Rounds", "", [table(history)]),
-        Section("Settings", "", [table([{"setting": name, "value": str(value)} for name, value in settings.items()])]),
+        Section(
+            "Settings",
+            "",
+            [table([{"setting": name, "value": str(value)} for name, value in settings.items()])],
+        ),
     ]
-    return page(f"Campaign: {target}", lead, sections, footer=f"Made by sketchridge {version('sketchridge')}.")
+    return page(
+        f"Campaign: {target}",
+        lead,
+        sections,
+        footer=f"Made by sketchridge {version('sketchridge')}.",
+    )

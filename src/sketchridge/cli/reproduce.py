@@ -20,25 +20,43 @@ console = Console(soft_wrap=True, highlight=False)
 
 
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help=f"all, or some of: {', '.join(EXPERIMENTS)}.")] = None,
-    full: Annotated[bool, typer.Option("--full", help="The paper's repetitions: hours instead of minutes.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder of the report; a run that was interrupted goes on there.")] = Path(
-        "reproduction"
-    ),
-    data: Annotated[Path | None, typer.Option(help="Folder with the flights and weather files.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help=f"all, or some of: {', '.join(EXPERIMENTS)}.")
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="The paper's repetitions: hours instead of minutes.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder of the report; a run that was interrupted goes on there.")
+    ] = Path("reproduction"),
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with the flights and weather files.")
+    ] = None,
 ) -> None:
     """Run the paper's experiments and write report.html: every figure, and every claim with its verdict."""
     wanted = list(EXPERIMENTS) if not names or "all" in names else names
     unknown = [name for name in wanted if name not in EXPERIMENTS]
     if unknown:
-        raise ValueError(f"Unknown experiment {unknown[0]!r}: give 'all' or some of {', '.join(EXPERIMENTS)}.")
+        raise ValueError(
+            f"Unknown experiment {unknown[0]!r}: give 'all' or some of {', '.join(EXPERIMENTS)}."
+        )
     if data is not None and not data.is_dir():
         raise ValueError(f"There is no folder {data}.")
-    command = " ".join(["sketchridge reproduce", *(names or ["all"]), *(["--full"] if full else [])])
+    command = " ".join(
+        ["sketchridge reproduce", *(names or ["all"]), *(["--full"] if full else [])]
+    )
     start = time.perf_counter()
-    columns = (TextColumn("{task.description:<8}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description:<8}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        bars = {name: progress.add_task(name, total=len(EXPERIMENTS[name].cells(full))) for name in wanted}
+        bars = {
+            name: progress.add_task(name, total=len(EXPERIMENTS[name].cells(full)))
+            for name in wanted
+        }
         results = run_experiments(
             [EXPERIMENTS[name] for name in wanted],
             out,
@@ -51,5 +69,7 @@ def reproduce(
         console.print(f"{claim.verdict:<18} {claim.name}: {claim.measured}", markup=False)
     for result in results:
         if result.missing:
-            console.print(f"not run            {result.experiment.name}: {result.missing}", markup=False)
+            console.print(
+                f"not run            {result.experiment.name}: {result.missing}", markup=False
+            )
     console.print(f"The report is in {path} ({time.perf_counter() - start:.0f} s).")

@@ -12,7 +12,9 @@ import numpy as np
 try:
     import polars as pl
 except ImportError as error:
-    raise ImportError("The command line needs polars, which is not installed: pip install 'sketchridge[cli]'.") from error
+    raise ImportError(
+        "The command line needs polars, which is not installed: pip install 'sketchridge[cli]'."
+    ) from error
 
 __all__ = ["PoolTable", "read_labels", "read_table", "write_table"]
 
@@ -30,17 +32,28 @@ class PoolTable:
     known: pl.Series | None
 
     @classmethod
-    def read(cls, path: Path, *, target: str, id_column: str | None, ignore: Sequence[str]) -> PoolTable:
+    def read(
+        cls, path: Path, *, target: str, id_column: str | None, ignore: Sequence[str]
+    ) -> PoolTable:
         """The pool in a file. ValueError for what cannot be used, before anything is done."""
         frame = read_table(path)
-        missing = [name for name in (id_column, *ignore) if name is not None and name not in frame.columns]
+        missing = [
+            name for name in (id_column, *ignore) if name is not None and name not in frame.columns
+        ]
         if missing:
-            raise ValueError(f"{path} has no column {missing[0]!r}; its columns are {_names(frame.columns)}.")
+            raise ValueError(
+                f"{path} has no column {missing[0]!r}; its columns are {_names(frame.columns)}."
+            )
         id_column = id_column or (ID if ID in frame.columns else None)
         ids = frame[id_column] if id_column else pl.Series(ID, range(len(frame)))
         if ids.null_count() or ids.n_unique() < len(ids):
-            raise ValueError(f"The column {ids.name!r} of {path} must name each row once, without gaps: give another one as --id.")
-        features = frame.drop([name for name in (id_column, target, *ignore) if name in frame.columns])
+            raise ValueError(
+                f"The column {ids.name!r} of {path} must name each row once, without gaps: give "
+                "another one as --id."
+            )
+        features = frame.drop(
+            [name for name in (id_column, target, *ignore) if name in frame.columns]
+        )
         _check_features(features, path)
         return cls(ids, features, target, frame[target] if target in frame.columns else None)
 
@@ -55,7 +68,9 @@ class PoolTable:
     def rows(self, ids: pl.Series) -> Array:
         """Row numbers of these ids, −1 for one that the pool does not have."""
         place = pl.DataFrame({ID: self.ids.cast(pl.String), "row": np.arange(len(self.ids))})
-        found = pl.DataFrame({ID: _as_text(ids, self.ids)}).join(place, on=ID, how="left", maintain_order="left")
+        found = pl.DataFrame({ID: _as_text(ids, self.ids)}).join(
+            place, on=ID, how="left", maintain_order="left"
+        )
         return found["row"].fill_null(-1).to_numpy()
 
     def known_labels(self) -> tuple[Array, Array]:
@@ -66,7 +81,9 @@ class PoolTable:
         rows = np.flatnonzero(~self.known.is_null().to_numpy())
         bad = rows[~np.isfinite(y[rows])]
         if len(bad):
-            raise ValueError(f"The target {self.target!r} is not a number in {_rows(bad)} of the pool.")
+            raise ValueError(
+                f"The target {self.target!r} is not a number in {_rows(bad)} of the pool."
+            )
         return rows, y[rows]
 
     def select(self, rows: Array, **columns: Any) -> pl.DataFrame:
@@ -84,7 +101,8 @@ def read_labels(path: Path, pool: PoolTable) -> tuple[Array, Array]:
     for column in (name, pool.target):
         if column not in frame.columns:
             raise ValueError(
-                f"{path} has no column {column!r}; it needs {name!r} and {pool.target!r}, and has {_names(frame.columns)}."
+                f"{path} has no column {column!r}; it needs {name!r} and {pool.target!r}, and has "
+                f"{_names(frame.columns)}."
             )
     rows, y = pool.rows(frame[name]), _numbers(frame[pool.target])
     repeated = frame[name].is_duplicated().to_numpy() & (rows >= 0)
@@ -96,13 +114,15 @@ def read_labels(path: Path, pool: PoolTable) -> tuple[Array, Array]:
         f"a {pool.target!r} that is no finite number": ~blank & ~np.isfinite(y),
     }
     found = [
-        f"{what} in {_rows(np.flatnonzero(bad))} ({_some(frame[name].filter(pl.Series(bad)).unique(maintain_order=True))})"
+        f"{what} in {_rows(np.flatnonzero(bad))} "
+        f"({_some(frame[name].filter(pl.Series(bad)).unique(maintain_order=True))})"
         for what, bad in problems.items()
         if bad.any()
     ]
     if found:
         raise ValueError(
-            f"{path} was refused and nothing was changed: {'; '.join(found)}. Rows are counted from 1, below the header."
+            f"{path} was refused and nothing was changed: {'; '.join(found)}. Rows are counted "
+            "from 1, below the header."
         )
     if not len(frame):
         raise ValueError(f"{path} holds no labels.")
@@ -130,17 +150,27 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
 
 
 def _check_features(features: pl.DataFrame, path: Path) -> None:
-    text = [name for name, dtype in features.schema.items() if not (dtype.is_numeric() or dtype == pl.Boolean)]
+    text = [
+        name
+        for name, dtype in features.schema.items()
+        if not (dtype.is_numeric() or dtype == pl.Boolean)
+    ]
     if text:
         raise ValueError(
-            f"Columns of {path} that are not numeric: {_names(text)}. Encode them first, or leave them out with --ignore."
+            f"Columns of {path} that are not numeric: {_names(text)}. Encode them first, or leave "
+            "them out with --ignore."
         )
     if not features.width or not features.height:
-        raise ValueError(f"{path} has no features: at least one numeric column and one row are needed.")
+        raise ValueError(
+            f"{path} has no features: at least one numeric column and one row are needed."
+        )
     X = features.cast(pl.Float64).to_numpy()
     bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
     if len(bad):
-        raise ValueError(f"Features are missing or infinite in {_rows(bad)} of {path}: remove or fill such rows first.")
+        raise ValueError(
+            f"Features are missing or infinite in {_rows(bad)} of {path}: remove or fill such rows "
+            "first."
+        )
 
 
 def _numbers(values: pl.Series) -> Array:
@@ -155,7 +185,9 @@ def _as_text(ids: pl.Series, like: pl.Series) -> pl.Series:
     if like.dtype.is_integer() and ids.dtype.is_float():
         whole = ids.cast(pl.Int64, strict=False)
         return pl.select(
-            pl.when(whole.cast(pl.Float64) == ids).then(whole.cast(pl.String)).otherwise(ids.cast(pl.String))
+            pl.when(whole.cast(pl.Float64) == ids)
+            .then(whole.cast(pl.String))
+            .otherwise(ids.cast(pl.String))
         ).to_series()
     return ids.cast(pl.String)
 

@@ -232,9 +232,10 @@ class SyntheticCampaign(Campaigns):
     initial, batch, bandwidth = 100, 30, 0.25
     ylabel = "log₁₀ of the mean squared error"
     choices = (
-        "λ by GCV in every round; errors are against the noiseless f* at 1,000 test points drawn like the training points; "
-        "m = ⌈log n⌉ for the n labels of the round. Errors are compared by their logarithms: where a region has no label yet, "
-        "a few repetitions extrapolate with errors a thousand times the others'."
+        "λ by GCV in every round; errors are against the noiseless f* at 1,000 test points drawn "
+        "like the training points; m = ⌈log n⌉ for the n labels of the round. Errors are compared "
+        "by their logarithms: where a region has no label yet, a few repetitions extrapolate with "
+        "errors a thousand times the others'."
     )
 
     def __init__(self, setting: int) -> None:
@@ -272,14 +273,16 @@ class SyntheticCampaign(Campaigns):
             return [
                 self.compare(
                     rows, "rsKRR+V2", other, (30,), f"{self.name}: rsKRR+V2 below {other}",
-                    "The sketched active learning algorithm has the smallest error after 30 iterations.",
+                    "The sketched active learning algorithm has the smallest error after 30 "
+                    "iterations.",
                 )
                 for other in ("KRR+V1", "KRR+rand", "rsKRR+rand")
             ]  # fmt: skip
         return [
             self.compare(
                 rows, "KRR+V1", "KRR+rand", (30, 50), f"{self.name}: active learning below random sampling",
-                "Active learning with the original KRR achieves a lower error after 50 iterations than random sampling.",
+                "Active learning with the original KRR achieves a lower error after 50 iterations "
+                "than random sampling.",
             ),
             self.compare(
                 rows, "rsKRR+V2", "rsKRR+rand", (30, 50), f"{self.name}: sketched active learning below random sampling",
@@ -293,7 +296,8 @@ class SyntheticCampaign(Campaigns):
         ratio = self.difference(rows, "rsKRR+V2", "KRR+V1", last)
         return Claim(
             f"{self.name}: rsKRR+V2 comparable with KRR+V1",
-            "Sketched active learning is comparable with the original after 30 iterations and converges to a similar error.",
+            "Sketched active learning is comparable with the original after 30 iterations and "
+            "converges to a similar error.",
             f"log₁₀ of the ratio of the errors after round {last}: {ratio}",
             "cannot be decided" if ratio is None else verdict(ratio, lambda d: d < np.log10(1.25)),
             "Comparable means here: not more than a quarter above.",
@@ -319,9 +323,11 @@ class RealCampaign(Campaigns):
     bandwidth = "median"
     ylabel = "root mean squared error"
     choices = (
-        "Features scaled to standard deviation 1; the bandwidth is the median distance of the pool; λ by GCV in every round. "
-        "Paired: every strategy of a repetition has the same pool, test points and first labels. By default 4 repetitions of "
-        "8 rounds; with --full 49 rounds, 3 repetitions for flights and 8 for weather, about what an hour allows (the paper: 30)."
+        "Features scaled to standard deviation 1; the bandwidth is the median distance of the "
+        "pool; λ by GCV in every round. Paired: every strategy of a repetition has the same pool, "
+        "test points and first labels. By default 4 repetitions of 8 rounds; with --full 49 "
+        "rounds, 3 repetitions for flights and 8 for weather, about what an hour allows (the "
+        "paper: 30)."
     )
 
     def __init__(self, source: str) -> None:
@@ -359,11 +365,13 @@ class RealCampaign(Campaigns):
             claims += [
                 self.compare(
                     rows, f"V2, {m}", f"uniform, {m}", (last // 2, last), f"{self.name}: V2 below uniform, {m}",
-                    "The active learning algorithm reaches the error of the full data faster than uniform sampling.",
+                    "The active learning algorithm reaches the error of the full data faster than "
+                    "uniform sampling.",
                 ),
                 self.compare(
                     rows, f"V2, {m}", f"V2-top, {m}", (1, last // 2, last), f"{self.name}: weighted below deterministic, {m}",
-                    "Weighted random sampling avoids the bias of taking the points with the largest scores.",
+                    "Weighted random sampling avoids the bias of taking the points with the "
+                    "largest scores.",
                 ),
             ]  # fmt: skip
         return claims

@@ -110,7 +110,8 @@ class Mixture(Experiment):
         return [
             Claim(
                 "fig2: V2 approaches V1",
-                "With the increase of m, the randomly projected variance performs similarly to the original one.",
+                "With the increase of m, the randomly projected variance performs similarly to "
+                "the original one.",
                 "; ".join(f"median |V2/V1 − 1| at m = {m}: {e}" for m, e in medians.items()),
                 DECIDED[
                     True if last.high < first.low else False if last.low > first.high else None
@@ -132,8 +133,9 @@ class Timing(Experiment):
     name = "timing"
     title = "Appendix: the time of V1 and of V2 at a new point"
     choices = (
-        "The paper states neither the machine nor what is timed. Here everything from the data to one variance is: kernel matrix, "
-        "factorisation or sketch, and the variance; m = 30, λ = (log n)^(1/2)/n; the median of the repetitions."
+        "The paper states neither the machine nor what is timed. Here everything from the data to "
+        "one variance is: kernel matrix, factorisation or sketch, and the variance; m = 30, λ = "
+        "(log n)^(1/2)/n; the median of the repetitions."
     )
     alone = True
 
@@ -173,10 +175,12 @@ class Timing(Experiment):
         return [
             Claim(
                 "timing: 4.654 s to 0.251 s",
-                "The original variance takes 4.654 s, the projected one 0.251 s: 18.5 times less, at n = 500 and m = 20 to 30.",
+                "The original variance takes 4.654 s, the projected one 0.251 s: 18.5 times less, "
+                "at n = 500 and m = 20 to 30.",
                 "; ".join(f"n = {n}: {ratio} times" for n, ratio in ratios.items()),
                 verdict(ratios[500], lambda ratio: ratio >= PAPER),
-                "Both need the kernel matrix by the printed formulas; the factorisation it saves is a few milliseconds at n = 500.",
+                "Both need the kernel matrix by the printed formulas; the factorisation it saves "
+                "is a few milliseconds at n = 500.",
             ),
             Claim(
                 "timing: order of growth",

@@ -81,9 +81,10 @@ class SupGap(Experiment):
     decay: str
     varies: str
     choices: ClassVar[str] = (
-        "λ is the optimal rate of Examples 1 and 2, n^(−4/5) and (log n)^(1/2)/n; the Gaussian bandwidth is 0.25 as in the "
-        "appendix; the supremum is over 201 points of [0, 1]; a Gaussian sketch and fresh data in each repetition. Means over "
-        "repetitions are geometric: the gap of a few sketches is many times that of the others, and would decide the mean."
+        "λ is the optimal rate of Examples 1 and 2, n^(−4/5) and (log n)^(1/2)/n; the Gaussian "
+        "bandwidth is 0.25 as in the appendix; the supremum is over 201 points of [0, 1]; a "
+        "Gaussian sketch and fresh data in each repetition. Means over repetitions are geometric: "
+        "the gap of a few sketches is many times that of the others, and would decide the mean."
     )
 
     @property
@@ -147,8 +148,9 @@ class SupGap(Experiment):
                 "The gap decreases with the rate O(1/n) as n grows.",
                 f"the gap falls as n^{found}",
                 verdict(found, lambda s: s <= -0.95),
-                "Theorem 1 bounds the gap by σ²/(nλ), which falls as n^(−1/5) (polynomial) or (log n)^(−1/2) (Gaussian) at the "
-                "optimal λ: the rate 1/n is faster than what the theorem gives.",
+                "Theorem 1 bounds the gap by σ²/(nλ), which falls as n^(−1/5) (polynomial) or "
+                "(log n)^(−1/2) (Gaussian) at the optimal λ: the rate 1/n is faster than what the "
+                "theorem gives.",
             )
         ]
 
@@ -164,7 +166,8 @@ class SupGap(Experiment):
         return [
             Claim(
                 f"{self.name}: no gain beyond c = 1",
-                "An increase of m leads to a smaller gap, but the improvement is no longer obvious beyond c = 1.",
+                "An increase of m leads to a smaller gap, but the improvement is no longer "
+                "obvious beyond c = 1.",
                 f"from c = 1 to c = {values[-1]:g} the gap falls {times} times",
                 verdict(times, lambda t: t < 2),
                 "An improvement is called obvious here if it halves the gap.",
@@ -187,7 +190,8 @@ class SupGap(Experiment):
                 "The gap increases with σ.",
                 f"gap/σ² is the same for every σ to a factor of 1 + {spread - 1:.1e}",
                 DECIDED[spread < 1 + 1e-9],
-                "V1 and V2 are exactly proportional to σ², so the figure shows σ² and nothing else.",
+                "V1 and V2 are exactly proportional to σ², so the figure shows σ² and nothing "
+                "else.",
             )
         ]
 
@@ -199,7 +203,8 @@ class SupGap(Experiment):
             "sup|V1 − V2| ≤ c′σ²/(nλ) with an absolute constant c′.",
             f"c′ = {constant:.3g} suffices in all {len(rows)} repetitions",
             DECIDED[True if constant <= 2 else None],
-            "A constant cannot be refuted by finitely many runs; one below 2 is taken as a confirmation.",
+            "A constant cannot be refuted by finitely many runs; one below 2 is taken as a "
+            "confirmation.",
         )
 
 

@@ -32,7 +32,8 @@ def download(folder: Path | str, sources: Sequence[tuple[str, str]]) -> None:
             pooch.retrieve(address, known_hash=None, fname=name, path=folder, progressbar=False)
         except Exception as error:
             raise OSError(
-                f"{name} could not be downloaded from {address}: {error}. Put the file into {folder} yourself."
+                f"{name} could not be downloaded from {address}: {error}. Put the file into "
+                f"{folder} yourself."
             ) from error
 
 
@@ -42,6 +43,7 @@ def tables() -> Any:
         import polars
     except ImportError as error:
         raise ImportError(
-            "Reading these files needs polars, which is not installed: pip install 'sketchridge[data]'."
+            "Reading these files needs polars, which is not installed: pip install "
+            "'sketchridge[data]'."
         ) from error
     return polars

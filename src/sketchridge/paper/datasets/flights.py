@@ -78,7 +78,8 @@ def _from_original(path: Path, planes: Path) -> tuple[Array, Array]:
         built = pl.read_csv(planes, infer_schema_length=0).select("tailnum", "year")
     except (pl.exceptions.PolarsError, OSError, EOFError) as error:
         raise ValueError(
-            f"{path.name} or {planes.name} is not in the format of the Data Expo 2009: {str(error).splitlines()[0]}"
+            f"{path.name} or {planes.name} is not in the format of the Data Expo 2009: "
+            f"{str(error).splitlines()[0]}"
         ) from None
     built = built.with_columns(pl.col("year").cast(pl.Float64, strict=False)).filter(
         pl.col("year") > 0

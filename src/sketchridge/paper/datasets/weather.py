@@ -33,8 +33,9 @@ def load_weather(folder: Path | str | None = None, *, average: bool = False) -> 
     """
     if folder is None:
         raise FileNotFoundError(
-            f"load_weather needs a folder with {_TABLE}, or with CRU TS 2.1 text or CRU TS 4 NetCDF files of "
-            f"{', '.join(_VARIABLES)}, which the Climatic Research Unit (University of East Anglia) gives out."
+            f"load_weather needs a folder with {_TABLE}, or with CRU TS 2.1 text or CRU TS 4 "
+            f"NetCDF files of {', '.join(_VARIABLES)}, which the Climatic Research Unit "
+            "(University of East Anglia) gives out."
         )
     table = find(folder, [_TABLE])
     if table is not None:
@@ -87,7 +88,8 @@ def _cru_files(folder: Path) -> dict[str, Path]:
         )
         if not matches:
             raise FileNotFoundError(
-                f"{folder} has neither {_TABLE} nor a CRU file of {name!r} (a name ending in .{name}, or NetCDF)."
+                f"{folder} has neither {_TABLE} nor a CRU file of {name!r} (a name ending in "
+                f".{name}, or NetCDF)."
             )
         found[name] = matches[0]
     return found
@@ -103,7 +105,8 @@ def _from_text(path: Path, name: str) -> Boxes:
         )
         if not (years and scale and missing):
             raise ValueError(
-                f"{path} is no CRU TS 2.1 file: its first five lines do not state Years, Multi and Missing."
+                f"{path} is no CRU TS 2.1 file: its first five lines do not state Years, Multi and "
+                "Missing."
             )
         first, last = int(years[1]), int(years[2])
         return dict(_boxes(lines, path, first, last, float(scale[1]), int(missing[1])))
@@ -130,7 +133,8 @@ def _boxes(
             )
         except ValueError:
             raise ValueError(
-                f"{path} is malformed in the box {place[1]}, {place[2]}: a year needs 12 integers of 5 places."
+                f"{path} is malformed in the box {place[1]}, {place[2]}: a year needs 12 integers "
+                "of 5 places."
             ) from None
         values[values == missing] = np.nan
         yield (int(place[1]) - 1, int(place[2]) - 1), scale * values[wanted]
@@ -147,7 +151,8 @@ def _from_netcdf(path: Path, name: str) -> Boxes:
         lat, lon = np.asarray(dataset["lat"]), np.asarray(dataset["lon"])
     except (KeyError, IndexError):
         raise ValueError(
-            f"{path} is no CRU TS 4 file of {name!r}: it needs the variables {name}, time, lat and lon."
+            f"{path} is no CRU TS 4 file of {name!r}: it needs the variables {name}, time, lat and "
+            "lon."
         ) from None
     years = np.datetime64("1900-01-01") + days.astype("timedelta64[D]")
     year = years.astype("datetime64[Y]").astype(int) + 1970
