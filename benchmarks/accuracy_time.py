@@ -1,4 +1,7 @@
-"""Error of the variance against time for 100 test points: V2, V3 and refinement against dense V1, GPR and GPyTorch LOVE."""
+"""Error of the variance against time for 100 test points.
+
+V2, V3 and refinement are compared with dense V1, scikit-learn's GPR and GPyTorch's LOVE.
+"""
 
 from __future__ import annotations
 
@@ -22,25 +25,31 @@ from sketchridge import ExactKernelRidge, SketchedKernelRidge
 
 Array = np.ndarray
 POINTS = 100
-SIZES, TOLERANCES, STEPS = (64, 128, 256, 512, 1024), (1e-1, 1e-2, 1e-3), (0, 1, 2, 3)
+SIZES = (64, 128, 256, 512, 1024)
+TOLERANCES = (1e-1, 1e-2, 1e-3)
+STEPS = (0, 1, 2, 3)
 REFINED = 768  # sketch rows where V1 is refined to a tolerance
 COUNTING = 2048  # sketch rows with which the eigenvalues above λ are counted
-LARGE, HEADLINE, TIGHT = 8000, 16_000, 1e-3
-V2, V3, STEPPED, V1, DENSE, GPR, LOVE = (
-    "V2",
-    "V3",
-    "V2 +",
-    "V1",
-    "dense V1",
-    "scikit-learn GPR",
-    "GPyTorch LOVE",
-)
+LARGE = 8000
+HEADLINE = 16_000
+TIGHT = 1e-3
+V2 = "V2"
+V3 = "V3"
+STEPPED = "V2 +"
+V1 = "V1"
+DENSE = "dense V1"
+GPR = "scikit-learn GPR"
+LOVE = "GPyTorch LOVE"
 FLOOR = 1e-7
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a family is drawn: its name, at one end of the line, and the labels of its points stand off by so many points."""
+    """How a family is drawn.
+
+    The name stands at one end of the line; ``place`` and ``label`` are the distances, in points,
+    of the name and of the labels from the marks they belong to.
+    """
 
     name: str
     colour: str
@@ -63,7 +72,10 @@ LOOKS = {
 
 @dataclass(frozen=True)
 class Method:
-    """A contender: ``fit`` and then ``variance`` are timed; its error is that of the exact variance of this ``kind``."""
+    """A contender: ``fit`` and then ``variance`` are timed.
+
+    Its error is taken against the exact variance of this ``kind``.
+    """
 
     family: str
     label: str
@@ -129,7 +141,10 @@ def already_there(fitted: tuple[Any, Array], _: Array) -> Array:
 
 
 def refined(setting: dict[str, float], tol: float) -> Method:
-    """V1 to a tolerance, with a sketch of fixed size: where refinement follows there is no need to measure the gap."""
+    """V1 to a tolerance, with a sketch of fixed size.
+
+    Where refinement follows there is no need to measure the gap.
+    """
     return Method(
         V1,
         f"tol = {tol:g}",
@@ -150,7 +165,10 @@ def scaling_methods(setting: dict[str, float]) -> list[Method]:
 
 
 def trade_off_methods(setting: dict[str, float], size: int) -> list[Method]:
-    """Everything but what is in `scaling_methods`; steps are taken with a sketch of ``size`` rows."""
+    """Everything but what is in `scaling_methods`.
+
+    Steps are taken with a sketch of ``size`` rows.
+    """
     fixed = {m: partial(fit_sketched, sketch_size=m, **setting) for m in (*SIZES, size)}
     methods = [
         Method(kind.upper(), f"m = {m}", fixed[m], partial(ask, kind=kind))
@@ -174,7 +192,9 @@ def trade_off_methods(setting: dict[str, float], size: int) -> list[Method]:
 def measure(data_name: str, n: int, folder: Path, method: Method, repeats: int) -> dict[str, Any]:
     """Time a method after a small warm-up; runs in a process of its own."""
     problem = partial(SETS[data_name].problem, points=POINTS, folder=folder)
-    data, fit_times, variance_times = problem(n), [], []
+    data = problem(n)
+    fit_times = []
+    variance_times = []
     small = problem(min(n, 2000))
     method.variance(method.fit(small), small.X_test)
     for _ in range(repeats):
@@ -205,7 +225,11 @@ def count_eigenvalues(data_name: str, n: int, folder: Path, setting: dict[str, f
 
 
 def measured_cell(data_name: str, n: int, folder: Path, method: Method, repeats: int) -> Cell:
-    """A method at a size; dense V1, to which all times are compared, with the default BLAS threads or one, whichever is faster."""
+    """A method at a size.
+
+    All times are compared with that of dense V1, which therefore runs with the default number of
+    BLAS threads and with one; the faster run counts.
+    """
     runs = {GPR: [baselines.stubbornly], DENSE: [baselines.once, baselines.one_thread]}.get(
         method.family, [baselines.once]
     )
@@ -230,7 +254,8 @@ def compare(cells: Sequence[Cell]) -> None:
         if cell.variances and exact and cell.method.family != DENSE:
             kind = cell.method.kind
             errors = np.abs(np.array(cell.variances[kind]) / np.array(exact[kind]) - 1)
-            cell.worst, cell.typical = float(errors.max()), float(np.median(errors))
+            cell.worst = float(errors.max())
+            cell.typical = float(np.median(errors))
 
 
 def run_set(
@@ -276,7 +301,7 @@ def pairs(cells: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
 
 
 def break_even(ours: Cell, dense: Cell) -> str:
-    """The number of points at which a + b·t is equal for both, a the time to fit and b the time a point."""
+    """The number t of points at which a + b·t is equal for both: a to fit, b per point."""
     per_point = (ours.variance_seconds - dense.variance_seconds) / POINTS
     if not np.isfinite(per_point):
         return "not measured"
@@ -361,7 +386,10 @@ def _accuracy_claim(both: dict[str, list[tuple[Cell, Cell]]]) -> common.Claim:
         for name, cells in both.items()
     }
     figures = ", ".join(f"{name} {_number(error)}" for name, error in worst.items())
-    sentence = f"V1 with tol = {TIGHT:g}: worst relative error at most {TIGHT:g} on every set and at every size: {figures}"
+    sentence = (
+        f"V1 with tol = {TIGHT:g}: worst relative error at most {TIGHT:g} on every set and at "
+        f"every size: {figures}"
+    )
     return common.Claim(
         sentence, _all([error <= TIGHT for error in worst.values()], list(worst.values()))
     )
@@ -391,7 +419,10 @@ def _step_claim(results: dict[str, list[Cell]]) -> common.Claim:
         before, after = (select(cells, STEPPED, steps_label(k))[0].worst for k in (0, 1))
         gains[name] = before / after
     figures = ", ".join(f"{name} {gain:.1f}×" for name, gain in gains.items())
-    sentence = f"rpcholesky at m = 2·s_λ: refine=1 reduces the worst error at least 10 times against refine=0 on every set: {figures}"
+    sentence = (
+        "rpcholesky at m = 2·s_λ: refine=1 reduces the worst error at least 10 times against "
+        f"refine=0 on every set: {figures}"
+    )
     return common.Claim(
         sentence, _all([gain >= 10 for gain in gains.values()], list(gains.values()))
     )
@@ -450,7 +481,10 @@ def figure(path: Path, results: dict[str, list[Cell]], n: int) -> None:
 
 
 def draw_panel(ax: Any, cells: Sequence[Cell]) -> None:
-    """A line a family, its name at one end, and at each point the m, the number of steps or the tolerance."""
+    """A line for each family, with its name at one end.
+
+    Each point has its m, its number of steps or its tolerance beside it.
+    """
     for family, look in LOOKS.items():
         line = sorted(select(cells, family), key=_order)
         points = [(cell.seconds, _height(cell)) for cell in line]
@@ -528,7 +562,9 @@ def main() -> None:
     sizes, repeats = (
         ([1000, 2000], 1) if options.quick else (sorted(options.sizes), options.repeats)
     )
-    load, results, counts = os.getloadavg()[0], {}, {}
+    load = os.getloadavg()[0]
+    results = {}
+    counts = {}
     for name in SETS:
         results[name], counts[name] = run_set(name, sizes, options.data, repeats)
     n = sizes[-1]

@@ -1,4 +1,4 @@
-"""A round of active learning by increments against a fit and a scoring from scratch, and a pool larger than memory allows."""
+"""A round of active learning by increments against one from scratch, and a very large pool."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ from settings import sketched_ridge
 from sketchridge import ActiveLearner
 
 Array = np.ndarray
-LABELS, POOL, ROWS, NEW = 20_000, 30_000, 300, 1000
-WANTED, LIMIT = 10.0, 2048.0
+LABELS = 20_000
+POOL = 30_000
+ROWS = 300
+NEW = 1000
+WANTED = 10.0
+LIMIT = 2048.0
 SIZES = (20_000, 40_000, 80_000, 160_000)
 LARGE = 2_000_000  # points of the large pool
 LARGE_BATCH = 2000
@@ -123,7 +127,10 @@ def by_pool_size(labels: int, pool: int, rounds: int) -> list[float]:
 
 
 def large_pool(count: int, folder: str) -> dict[str, float]:
-    """Two rounds over a memory-mapped pool: seconds to score it, and the highest MiB of the process."""
+    """Two rounds over a memory-mapped pool.
+
+    The seconds to score it in each, and the most MiB that the process held.
+    """
     path = Path(folder) / "pool.npy"
     mapped = np.lib.format.open_memmap(path, mode="w+", dtype=float, shape=(count, FEATURES))
     for start in range(0, count, 100_000):
@@ -154,7 +161,8 @@ def main() -> None:
     options = parser.parse_args()
     part, rounds = (10, 2) if options.quick else (1, options.rounds)
     headline = common.isolated(compare, LABELS // part, POOL // part, rounds)
-    rows, sizes = headline["rows"], [size // part for size in SIZES]
+    rows = headline["rows"]
+    sizes = [size // part for size in SIZES]
     by_size = {
         size: common.isolated(by_pool_size, LABELS // (4 * part), size, rounds) for size in sizes
     }
@@ -165,7 +173,8 @@ def main() -> None:
     }
     exponent = common.growth_exponent(sizes, [common.median(times) for times in by_size.values()])
     a_point, fixed = np.polyfit(sizes, [common.median(times) for times in by_size.values()], 1)
-    error, ratio = max(row["error"] for row in rows), medians["auto"] / medians["ours"]
+    error = max(row["error"] for row in rows)
+    ratio = medians["auto"] / medians["ours"]
     ratios = [row["auto"] / row["ours"] for row in rows]
     table = [
         {

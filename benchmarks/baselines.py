@@ -1,4 +1,4 @@
-"""What the benchmarks compare with and on: the dense answer, other packages, processes that may die, and data sets."""
+"""What the benchmarks compare with, and on which data: dense V1, other packages, data sets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ __all__ = [
 
 Array = np.ndarray
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-ATTEMPTS, ONE_THREAD = 3, {"OPENBLAS_NUM_THREADS": "1"}
+ATTEMPTS = 3
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 FLIGHT_ROWS = 20_000
 CLUSTERS = 20
 
@@ -56,7 +57,8 @@ class DataSet:
     def problem(self, n: int, points: int, folder: Path) -> Data:
         """n training rows and so many test points, from the same source."""
         X = self.rows(n + points, folder)
-        X_test, X = X[:points], X[points:]
+        X_test = X[:points]
+        X = X[points:]
         return Data(
             X, np.sin(X.sum(axis=1)) + 0.1 * np.random.default_rng(1).standard_normal(n), X_test
         )
@@ -74,7 +76,7 @@ def clustered_rows(count: int, _: Path) -> Array:
 
 
 def flight_rows(count: int, folder: Path) -> Array:
-    """The first of 20,000 flights drawn with a fixed seed, each column with mean 0 and standard deviation 1."""
+    """The first of 20,000 flights drawn with a fixed seed, columns with mean 0 and deviation 1."""
     if count > FLIGHT_ROWS:
         raise ValueError(
             f"{count} rows were asked for, but the flights are {FLIGHT_ROWS}: give smaller sizes."
@@ -106,17 +108,18 @@ def run_gpr(data: Data, *, bandwidth: float, lam: float) -> tuple[Any, Array]:
 
 
 def run_gpytorch(data: Data, *, love: bool, bandwidth: float, lam: float) -> tuple[Any, Array]:
-    """Exact by Cholesky, which is faster here than GPyTorch's default of conjugate gradients, or LOVE with its defaults."""
+    """The exact variance, or LOVE with its defaults.
+
+    The exact one is by Cholesky, which is faster here than GPyTorch's conjugate gradients.
+    """
     import gpytorch
     import torch
 
     class Model(gpytorch.models.ExactGP):
         def __init__(self, X: Any, y: Any, likelihood: Any) -> None:
             super().__init__(X, y, likelihood)
-            self.mean_module, self.covar_module = (
-                gpytorch.means.ZeroMean(),
-                gpytorch.kernels.RBFKernel(),
-            )
+            self.mean_module = gpytorch.means.ZeroMean()
+            self.covar_module = gpytorch.kernels.RBFKernel()
 
         def forward(self, X: Any) -> Any:
             return gpytorch.distributions.MultivariateNormal(
@@ -125,7 +128,8 @@ def run_gpytorch(data: Data, *, love: bool, bandwidth: float, lam: float) -> tup
 
     likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
     model = Model(torch.from_numpy(data.X), torch.from_numpy(data.y), likelihood).double()
-    model.covar_module.lengthscale, likelihood.noise = bandwidth, len(data.X) * lam
+    model.covar_module.lengthscale = bandwidth
+    likelihood.noise = len(data.X) * lam
     model.eval()
     how = (
         gpytorch.settings.fast_pred_var()
@@ -154,7 +158,7 @@ def once(function: Callable[..., Any], *arguments: Any) -> Attempt:
 
 
 def one_thread(function: Callable[..., Any], *arguments: Any) -> Attempt:
-    """With one BLAS thread, which loses little where other work disturbs several that wait for each other."""
+    """With one BLAS thread: it loses little where other work disturbs threads that must wait."""
     try:
         result = common.isolated(function, *arguments, environment=ONE_THREAD)
         return Attempt(result, "with one BLAS thread", default_threads=False)
@@ -165,7 +169,10 @@ def one_thread(function: Callable[..., Any], *arguments: Any) -> Attempt:
 
 
 def stubbornly(function: Callable[..., Any], *arguments: Any) -> Attempt:
-    """More attempts and then one BLAS thread, where the process dies as it does in OpenBLAS's threaded Cholesky."""
+    """More attempts, and then one BLAS thread, where the process dies.
+
+    OpenBLAS's threaded Cholesky can kill it.
+    """
     for _ in range(ATTEMPTS):
         try:
             return Attempt(common.isolated(function, *arguments))

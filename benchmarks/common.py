@@ -1,4 +1,4 @@
-"""What the benchmarks share: timing, isolation in a subprocess, peak memory, growth exponents, tables, claims and figures."""
+"""What the benchmarks share: timing, processes of their own, peak memory, tables and figures."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from joblib import cpu_count
 from threadpoolctl import threadpool_info
 
 __all__ = [
@@ -50,7 +51,7 @@ class ChildFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence about the results that holds, does not, or (None) could not be judged in this run."""
+    """A sentence about the results that holds, does not, or (None) was not measured."""
 
     sentence: str
     holds: bool | None
@@ -81,7 +82,10 @@ def growth_exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
 
 
 def with_peak_memory(function: Callable[[], T]) -> tuple[T, float]:
-    """The function's result, and by how many MiB this process grew at its highest while it ran (NaN without Linux's /proc)."""
+    """The function's result, and by how many MiB this process grew at most while it ran.
+
+    NaN without Linux's /proc.
+    """
     if not Path("/proc/self/clear_refs").exists():
         return function(), float("nan")
     before = resident("VmRSS")
@@ -93,7 +97,9 @@ def with_peak_memory(function: Callable[[], T]) -> tuple[T, float]:
 def isolated(
     function: Callable[..., Any], *arguments: Any, environment: Mapping[str, str] | None = None
 ) -> Any:
-    """What ``function(*arguments)`` returns in a fresh process, by way of JSON: its crash or memory peak stays there.
+    """What ``function(*arguments)`` returns in a fresh process, by way of JSON.
+
+    A crash, or the memory it takes, stays in that process.
 
     Raises
     ------
@@ -122,7 +128,7 @@ def machine() -> str:
     }
     versions = [f"{name} {number}" for name in _PACKAGES if (number := _version(name))]
     return (
-        f"{_processor()}, {len(os.sched_getaffinity(0))} cores; BLAS {' and '.join(sorted(blas))}; "
+        f"{_processor()}, {cpu_count()} cores; BLAS {' and '.join(sorted(blas))}; "
         f"Python {platform.python_version()}, {', '.join(versions)}"
     )
 
@@ -219,7 +225,7 @@ def loglog_figure(
 
 
 def _spread(heights: Sequence[float], low: float, high: float, *, lines: int = 20) -> list[float]:
-    """The heights, moved apart on a logarithmic axis until labels that are 1/lines of it high do not overlap."""
+    """The heights, moved apart on a logarithmic axis until labels 1/lines high do not overlap."""
     step = np.log(high / low) / lines
     order = np.argsort(heights)
     placed = np.log(heights)[order]

@@ -1,7 +1,9 @@
-"""One GPU: correctness against float64, kernel evaluations a second against unfused PyTorch and the roofline, whole fits.
+"""One GPU: errors, kernel evaluations per second, and whole fits.
 
-``python benchmarks/gpu.py --data DIR`` on a machine with a GPU; DIR holds the flights. Times are wall times of calls that end
-with a result on the host, the best of three after a first that compiles.
+Errors are against float64; rates are compared with unfused PyTorch and with the roofline.
+``python benchmarks/gpu.py --data DIR`` on a machine with a GPU, where DIR holds the flights. Times
+are wall times of calls that end with a result on the host, the best of three after a first that
+compiles.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import triton
 import triton.language as tl
 from settings import sketched_ridge
 
+from sketchridge import SketchedKernelRidge
 from sketchridge.backends.philox import signs
 from sketchridge.backends.torch_tiles import TorchTiles
 from sketchridge.backends.triton_fused import TritonFused
@@ -36,7 +39,8 @@ LANES = {
     "float64": 16,
 }  # 3 pieces of 8 coordinates, 6 of the squares; or 10: padded
 WIDTHS = (64, 128, 256, 512)
-FEATURES, BANDWIDTH = 8, 0.5
+FEATURES = 8
+BANDWIDTH = 0.5
 Row = dict[str, Any]
 
 
@@ -72,39 +76,43 @@ def wall_seconds(function: Callable[[], object], repeats: int = 3) -> float:
 def ceilings(factors: torch.dtype, values: torch.dtype) -> tuple[float, float]:
     """Matrix products (FLOP/s) and exponentials (1/s) of these types, as this card does them.
 
-    Random numbers with all their bits: the card is limited by power, and is faster where half of the bits are zero.
+    Random numbers with all their bits: the card is limited by power, and is faster where half of
+    the bits are zero.
     """
     A, B = (torch.randn(8192, 8192, device="cuda", dtype=factors) for _ in range(2))
     products = 2 * 8192**3 / device_seconds(lambda: A @ B)
     x, out = (torch.rand(2**24, device="cuda", dtype=values) for _ in range(2))
-    launch = lambda: _exponentials[(2**24 // 1024,)](x, out, ROUNDS=256, BLOCK=1024, num_warps=4)  # noqa: E731
+    launch = partial(_exponentials[(2**24 // 1024,)], x, out, ROUNDS=256, BLOCK=1024, num_warps=4)
     return products, 2**24 * 256 / device_seconds(launch)
 
 
-def unfused(U: torch.Tensor, V: torch.Tensor, rows: int = 4096) -> torch.Tensor:
+def coordinates(X: np.ndarray) -> torch.Tensor:
+    """Centred and scaled points u on the card, for which k(x, z) = exp(−‖u − v‖²)."""
+    U = (X - X.mean(axis=0)) / (np.sqrt(2) * BANDWIDTH)
+    return torch.as_tensor(U, device="cuda")
+
+
+def unfused(U: torch.Tensor, V: torch.Tensor, dtype: torch.dtype, rows: int = 4096) -> torch.Tensor:
     """k(X, X) V as one would write it: blocks of rows of k, and a product."""
+    U = U.to(dtype)
+    V = V.to(dtype)
     squares = (U * U).sum(dim=1)
     out = torch.empty_like(V)
     for i in range(0, len(U), rows):
-        u = U[i : i + rows]
-        out[i : i + rows] = (
-            torch.exp((2 * u @ U.T - squares).sub_(squares[i : i + rows, None]).clamp_(max=0)) @ V
-        )
+        block = 2 * U[i : i + rows] @ U.T - squares
+        block.sub_(squares[i : i + rows, None]).clamp_(max=0)
+        out[i : i + rows] = torch.exp(block) @ V
     return out
 
 
-def reference(kernel: Gaussian, X: np.ndarray, rows: np.ndarray, V: torch.Tensor) -> torch.Tensor:
+def reference(X: np.ndarray, rows: np.ndarray, V: torch.Tensor) -> torch.Tensor:
     """Rows of k(X, X) V in float64, from distances taken one by one."""
-    U = torch.as_tensor(kernel.coordinates(X), device="cuda")
-    return torch.cat(
-        [
-            torch.exp(
-                -(torch.cdist(U[i : i + 1], U, compute_mode="donot_use_mm_for_euclid_dist") ** 2)
-            )
-            @ V
-            for i in rows
-        ]
-    )
+    U = coordinates(X)
+    products = []
+    for i in rows:
+        distances = torch.cdist(U[i : i + 1], U, compute_mode="donot_use_mm_for_euclid_dist")
+        products.append(torch.exp(-(distances**2)) @ V)
+    return torch.cat(products)
 
 
 def rates(n: int) -> tuple[list[Row], list[common.Claim], str]:
@@ -112,22 +120,24 @@ def rates(n: int) -> tuple[list[Row], list[common.Claim], str]:
     rng = np.random.default_rng(0)
     X = rng.random((n, FEATURES))
     kernel = Gaussian(BANDWIDTH).fitted(X)
-    half, double = ceilings(torch.float16, torch.float32), ceilings(torch.float64, torch.float64)
+    half = ceilings(torch.float16, torch.float32)
+    double = ceilings(torch.float64, torch.float64)
     checked = rng.choice(n, 64, replace=False)
-    U = torch.as_tensor(kernel.coordinates(X), device="cuda")
+    U = coordinates(X)
     rows: list[Row] = []
     for m in WIDTHS:
         S = signs(1, range(m), range(n), CELL, "cuda").T.contiguous()
         G = torch.randn(n, m, device="cuda", dtype=torch.float64)
         plain = {
-            dtype: device_seconds(lambda: unfused(U.to(dtype), S.to(dtype)))
+            dtype: device_seconds(partial(unfused, U, S, dtype))
             for dtype in (torch.float32, torch.float64)
-        }  # noqa: B023
+        }
         for mode, passes in PASSES.items():
             V = S if mode in ("float16", "float16x2") else G
             backend = TritonFused(mode)
-            out, wanted = backend.matmul(kernel, X, X, V)[checked], reference(kernel, X, checked, V)
-            seconds = device_seconds(lambda: backend.matmul(kernel, X, X, V))  # noqa: B023
+            out = backend.matmul(kernel, X, X, V)[checked]
+            wanted = reference(X, checked, V)
+            seconds = device_seconds(partial(backend.matmul, kernel, X, X, V))
             tensor, exponentials = double if mode == "float64" else half
             ceiling = min(tensor / (2 * m * passes + 2 * LANES[mode]), exponentials)
             its_plain = plain[torch.float64 if mode == "float64" else torch.float32]
@@ -187,7 +197,9 @@ def primitives(n: int, t: int) -> tuple[list[Row], list[common.Claim]]:
     """The other primitives, fused, against PyTorch's tiles in the same precision."""
     rng = np.random.default_rng(5)
     X = rng.random((n, FEATURES))
-    X_new, kernel, rows = X[:t].copy(), Gaussian(BANDWIDTH).fitted(X), []
+    X_new = X[:t].copy()
+    kernel = Gaussian(BANDWIDTH).fitted(X)
+    rows = []
 
     def compare(
         what: str,
@@ -197,7 +209,8 @@ def primitives(n: int, t: int) -> tuple[list[Row], list[common.Claim]]:
     ) -> None:
         wanted = tiles()
         error = float((fused() - wanted).norm() / wanted.norm())
-        ours, theirs = device_seconds(fused), device_seconds(tiles)
+        ours = device_seconds(fused)
+        theirs = device_seconds(tiles)
         rate = f"{evaluations / ours / 1e12:.3f}"
         rows.append(
             {
@@ -210,30 +223,40 @@ def primitives(n: int, t: int) -> tuple[list[Row], list[common.Claim]]:
         print(rows[-1], flush=True)
 
     for mode in ("float32", "float64"):
-        fused, tiles = TritonFused(mode), TorchTiles(mode)
+        fused = TritonFused(mode)
+        tiles = TorchTiles(mode)
         for m in (128, 256):
             H, C = (torch.randn(rows_, m, device="cuda", dtype=torch.float64) for rows_ in (n, t))
-            call = lambda backend: backend.residual_sqnorm(kernel, X_new, X, H, C)  # noqa: B023, E731
             compare(
                 f"residual_sqnorm, {mode}, m = {m}",
-                partial(call, fused),
-                partial(call, tiles),
+                partial(fused.residual_sqnorm, kernel, X_new, X, H, C),
+                partial(tiles.residual_sqnorm, kernel, X_new, X, H, C),
                 n * t,
             )
     for m in (128, 1024):
         Z = X[:m].copy()
-        call = lambda backend: backend.block(kernel, X, Z)  # noqa: B023, E731
-        compare(f"block, float64, {m:,} columns", partial(call, fused), partial(call, tiles), n * m)
+        compare(
+            f"block, float64, {m:,} columns",
+            partial(fused.block, kernel, X, Z),
+            partial(tiles.block, kernel, X, Z),
+            n * m,
+        )
     return rows, []
+
+
+def fit_and_v2(model: SketchedKernelRidge, X: Any, y: Any, X_new: Any) -> np.ndarray:
+    return model.fit(X, y).variance(X_new, "v2")
 
 
 def million(n: int) -> tuple[list[Row], list[common.Claim]]:
     """A dense sketch of signs on a million points, and V2 at a thousand."""
     rng = np.random.default_rng(1)
-    X, X_new = rng.random((n, FEATURES)), rng.random((1000, FEATURES))
+    X = rng.random((n, FEATURES))
+    X_new = rng.random((1000, FEATURES))
     y = np.sin(6 * X[:, 0]) + rng.standard_normal(n)
     checked = rng.choice(n, 64, replace=False)
-    rows, claims = [], []
+    rows = []
+    claims = []
     for mode, wanted_error, wanted_seconds in (("float16x2", 5e-5, 2.0), ("float16", 3e-4, 1.5)):
         model = sketched_ridge(
             bandwidth=BANDWIDTH,
@@ -243,12 +266,10 @@ def million(n: int) -> tuple[list[Row], list[common.Claim]]:
             backend="triton",
             dtype=mode,
         )
-        seconds = wall_seconds(lambda: model.fit(X, y).variance(X_new, "v2"), 2)  # noqa: B023
-        sums, S = (
-            model._ridge.state.factor.sums[checked],
-            signs(model.sketch_.seed, range(256), range(n), CELL, "cuda"),
-        )
-        exact = reference(model._kernel, X, checked, S.T)
+        seconds = wall_seconds(partial(fit_and_v2, model, X, y, X_new), 2)
+        sums = model._ridge.state.factor.sums[checked]
+        S = signs(model.sketch_.seed, range(256), range(n), CELL, "cuda")
+        exact = reference(X, checked, S.T)
         error = float((sums - exact).norm() / exact.norm())
         rows.append(
             {
@@ -275,7 +296,9 @@ def flights(data: Path, landmarks: int) -> tuple[list[Row], list[common.Claim]]:
     X = ((X - X.mean(axis=0)) / X.std(axis=0)).astype(float)
     y = y.astype(float) - y.mean()
     rows_new = np.random.default_rng(2).choice(len(X), 1000, replace=False)
-    rows, claims, found = [], [], {}
+    rows = []
+    claims = []
+    found = {}
 
     def job(dtype: str, alpha: object = "gcv", *, with_gap: bool = False) -> tuple[np.ndarray, str]:
         model = sketched_ridge(
@@ -290,8 +313,9 @@ def flights(data: Path, landmarks: int) -> tuple[list[Row], list[common.Claim]]:
     for alpha in ("gcv", len(X) * 1e-6):
         for dtype, wanted in (("float32", 4.0), ("float64", 12.0)):
             found[dtype], text = job(dtype, alpha, with_gap=True)
-            seconds = min(common.timed(lambda: job(dtype, alpha), 2))  # noqa: B023
-            what = f"{len(X):,} flights, {landmarks:,} landmarks, {'GCV' if alpha == 'gcv' else 'λ given'}, {dtype}"
+            seconds = min(common.timed(partial(job, dtype, alpha), 2))
+            penalty = "GCV" if alpha == "gcv" else "λ given"
+            what = f"{len(X):,} flights, {landmarks:,} landmarks, {penalty}, {dtype}"
             rows.append({"what": what, "seconds": f"{seconds:.2f}", "found": text})
             print(rows[-1], flush=True)
             if alpha == "gcv":
@@ -316,7 +340,8 @@ def refined(data: Path, n: int, landmarks: int) -> tuple[list[Row], list[common.
     """V1 to a certified 5% on many flights."""
     X, y = load_flights(data)
     chosen = np.random.default_rng(3).permutation(len(X))[: n + 256]
-    X, y = X[chosen].astype(float), y[chosen].astype(float)
+    X = X[chosen].astype(float)
+    y = y[chosen].astype(float)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     model = sketched_ridge(
         bandwidth=3.6,

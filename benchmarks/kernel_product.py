@@ -1,4 +1,4 @@
-"""The tiled product k(X, X) @ S, with and without its symmetry, against scikit-learn's rbf_kernel by chunks of rows."""
+"""The tiled product k(X, X) @ S against scikit-learn's rbf_kernel by chunks of rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from sklearn.utils._chunking import get_chunk_n_rows
 from sketchridge.backends import NumpyTiles
 from sketchridge.kernels import Gaussian
 
-BANDWIDTH, FEATURES, COLUMNS, CHECKED = 0.5, 5, 128, 200
+BANDWIDTH = 0.5
+FEATURES = 5
+COLUMNS = 128
+CHECKED = 200
 WANTED = {"float32": 5.0, "float64": 2.5}
 TILES = "sketchridge tiles"
 HAND_TUNED = (1000, 2000)
@@ -35,10 +38,14 @@ def chunked(X: Array, S: Array, rows: int) -> Array:
 
 
 def contenders(X: Array, S: Array, dtype: str) -> dict[str, Product]:
-    """Every way to the product, by name; scikit-learn's own number of rows is that of pairwise_distances_chunked."""
+    """Every way to the product, by name.
+
+    scikit-learn's own number of rows is that of pairwise_distances_chunked.
+    """
     own = get_chunk_n_rows(row_bytes=8 * len(X), max_n_rows=len(X))
     kernel = Gaussian(bandwidth=BANDWIDTH).fitted(X)
-    X_typed, S_typed = X.astype(dtype), S.astype(dtype)
+    X_typed = X.astype(dtype)
+    S_typed = S.astype(dtype)
     return {
         TILES: partial(NumpyTiles(dtype).matmul, kernel, X, X, S),
         f"{TILES}, every tile made": partial(NumpyTiles(dtype).matmul, kernel, X, X.copy(), S),
@@ -57,7 +64,7 @@ def baseline_name(n: int) -> str:
 
 
 def interleaved(products: dict[str, Product], repeats: int) -> dict[str, list[float]]:
-    """Times of every product, one after the other in each round, after a round that is not counted."""
+    """Times of every product, one after the other in each round; a first round is not counted."""
     rounds = [
         {name: common.timed(product, 1)[0] for name, product in products.items()}
         for _ in range(1 + repeats)
@@ -73,7 +80,8 @@ def error(product: Product, rows: Array, reference: Array) -> float:
 def measure(n: int, repeats: int, dtype: str) -> list[dict[str, object]]:
     """A row for each contender, its raw times among them."""
     rng = np.random.default_rng(0)
-    X, S = rng.uniform(size=(n, FEATURES)), rng.standard_normal((n, COLUMNS))
+    X = rng.uniform(size=(n, FEATURES))
+    S = rng.standard_normal((n, COLUMNS))
     rows = rng.choice(n, size=min(n, CHECKED), replace=False)
     reference = Gaussian(bandwidth=BANDWIDTH)(X[rows], X) @ S
     products = contenders(X, S, dtype)

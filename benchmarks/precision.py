@@ -1,4 +1,4 @@
-"""How far float32 kernel products with float64 algebra carry: the error of V2 against λ/E₁, and the rule that follows."""
+"""How far float32 kernel products with float64 algebra carry: the error of V2 against λ/E₁."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from sketchridge.state import Ridge, State, build
 from sketchridge.tuning import single_precision_error
 
 Array = np.ndarray
-ROWS, POINTS, SIZE = 4000, 200, 512
+ROWS = 4000
+POINTS = 200
+SIZE = 512
 USED = 0.1  # the largest model error with which dtype="auto" still chooses float32
 DECADES = range(-1, -8, -1)
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -41,22 +43,28 @@ COMBINATIONS = {
     "linear": ("uniform 5-d", "flights", "clustered", OFFSET),
 }
 SKETCHES = ("rpcholesky", "gaussian")
-VARIANCES, EVERYTHING = "variances", "fit and variances"
+VARIANCES = "variances"
+EVERYTHING = "fit and variances"
 INTRODUCTION = """\
-Kernel products dominate the cost, and single precision halves it. The m×m algebra is float64 whatever `dtype` says. Rounding in the
-products is magnified by E₁/λ (E₁ the largest eigenvalue of K): the tables show by how much V2 is off.
+Kernel products dominate the cost, and single precision halves it. The m×m algebra is float64
+whatever `dtype` says. Rounding in the products is magnified by E₁/λ (E₁ the largest eigenvalue of
+K): the tables show by how much V2 is off.
 
-The model of `tuning.single_precision_error` is `ε·max(4, u²)·E₁/λ`, with ε = 1.2e-7 and u² the largest squared norm of a training
-point in the kernel's coordinates (centred and divided by the bandwidth; 0 for kernels that are not functions of a Euclidean
-distance); it is infinite where squares of kernel values could leave the range of float32. `dtype="auto"` fits in float64 and then
+The model of `tuning.single_precision_error` is `ε·max(4, u²)·E₁/λ`, with ε = 1.2e-7 and u² the
+largest squared norm of a training point in the kernel's coordinates (centred and divided by the
+bandwidth; 0 for kernels that are not functions of a Euclidean distance); it is infinite where
+squares of kernel values could leave the range of float32. `dtype="auto"` fits in float64 and then
 uses float32
 
-- for the variances, where the model is at most `sketch_tol`/100: rounding then costs a hundredth of what the sketch may;
-- for the steps of a refinement, where it is at most 0.1. A step only has to come closer: every residual that is judged, and so
-  every bound, is taken afresh in float64, and steps that no longer help are followed by steps in float64;
+- for the variances, where the model is at most `sketch_tol`/100: rounding then costs a hundredth of
+  what the sketch may;
+- for the steps of a refinement, where it is at most 0.1. A step only has to come closer: every
+  residual that is judged, and so every bound, is taken afresh in float64, and steps that no longer
+  help are followed by steps in float64;
 - for the first residual of a refinement, where it is at most 2·`tol`.
 
-`dtype_` says what was used for the variances. `dtype="float32"` is obeyed at any λ; the second table shows what that means."""
+`dtype_` says what was used for the variances. `dtype="float32"` is obeyed at any λ; the second
+table shows what that means."""
 HEADS = {
     VARIANCES: '## float32 variances after a float64 fit, as `dtype="auto"` has them',
     EVERYTHING: '## `dtype="float32"`: the sketched sums G Sᵀ in float32 too\n\n'
@@ -79,7 +87,10 @@ class Cell:
     model: float
 
     def __str__(self) -> str:
-        return f"{self.kernel}, {self.data}, {self.sketch}, λ/E₁ = 1e{self.decade}, float32 {self.single}"
+        return (
+            f"{self.kernel}, {self.data}, {self.sketch}, λ/E₁ = 1e{self.decade}, "
+            f"float32 {self.single}"
+        )
 
     @property
     def share(self) -> float:
@@ -121,7 +132,7 @@ def v2(state: State, lam: float, dtype: str, X_test: Array) -> Array:
 
 
 def measure(kernel: str, data: str, sketch: str, folder: Path) -> Iterator[Cell]:
-    """A cell for each decade of λ/E₁, and for sketches with entries everywhere another with a float32 fit."""
+    """A cell for each decade of λ/E₁; for the dense sketch another one, with a float32 fit."""
     X, X_test = draw(data, folder)
     k = fitted_kernel(kernel, data, X)
     double = fitted_state(k, X, sketch, "float64")

@@ -1,4 +1,7 @@
-"""Fit and 1,000 predictive variances on the CPU: this library against scikit-learn's GPR, dense V1 and GPyTorch."""
+"""Fit and 1,000 predictive variances on the CPU.
+
+This library is compared with scikit-learn's GPR, dense V1 and GPyTorch.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ from settings import sketched_ridge
 
 from sketchridge import SketchedKernelRidge
 
-BANDWIDTH, LAM, FEATURES, POINTS = 0.5, 1e-3, 5, 1000
+BANDWIDTH = 0.5
+LAM = 1e-3
+FEATURES = 5
+POINTS = 1000
 FIXED_SIZE = 256
 HEADLINE = 16_000
 OURS = "sketchridge"
@@ -32,8 +38,8 @@ Array = np.ndarray
 class Method:
     """A contender.
 
-    ``run`` fits and returns the model with its variances; ``check`` returns, for unit noise, the variances to compare under the
-    name of the exact one, "v1" or "gp".
+    ``run`` fits and returns the model with its variances; ``check`` returns, for unit noise, the
+    variances to compare under the name of the exact one, "v1" or "gp".
     """
 
     label: str
@@ -65,7 +71,8 @@ class Cell:
 
 def problem(n: int) -> Data:
     rng = np.random.default_rng(0)
-    X_test, X = rng.uniform(size=(POINTS, FEATURES)), rng.uniform(size=(n, FEATURES))
+    X_test = rng.uniform(size=(POINTS, FEATURES))
+    X = rng.uniform(size=(n, FEATURES))
     return Data(X, np.sin(3 * X.sum(axis=1)) + 0.1 * rng.standard_normal(n), X_test)
 
 
@@ -135,7 +142,8 @@ FIXED = ("landmarks", "rpcholesky")
 
 def measure(name: str, n: int, repeats: int) -> dict[str, Any]:
     """Time a method after a small warm-up; runs in a process of its own."""
-    method, data = METHODS[name], problem(n)
+    method = METHODS[name]
+    data = problem(n)
     last: list[tuple[Any, Array]] = []
     method.run(problem(1000))
 
@@ -154,7 +162,7 @@ def measure(name: str, n: int, repeats: int) -> dict[str, Any]:
 
 
 def measured_cell(name: str, n: int, repeats: int) -> Cell:
-    """A method at a size, with more attempts and then with one BLAS thread where its process dies."""
+    """A method at a size; where GPR's process dies it is tried again, and then with one thread."""
     method = METHODS[name]
     if n > method.largest:
         return Cell(n, method, note=f"skipped above n = {method.largest:,}: takes minutes")
@@ -167,7 +175,10 @@ def measured_cell(name: str, n: int, repeats: int) -> Cell:
 
 
 def compare(cells: dict[str, Cell]) -> None:
-    """Relative errors of one size's variances against the exact ones, V2 against V1 and posterior variances against gp."""
+    """Relative errors of one size's variances against the exact ones.
+
+    V2 is compared with V1, and posterior variances with gp.
+    """
     exact = cells["dense"].checked
     for name, cell in cells.items():
         kind = next((kind for kind in ("v1", "gp") if kind in cell.checked), None)
@@ -177,7 +188,10 @@ def compare(cells: dict[str, Cell]) -> None:
 
 
 def gpr_times(cells: dict[int, dict[str, Cell]], n: int) -> list[tuple[float, str]]:
-    """GPR's time at n and what it is: measured or, where it died, the time with one thread and two extrapolations."""
+    """GPR's time at n and how it was found.
+
+    It is measured or, where GPR died, the time with one thread and two extrapolations.
+    """
     cell = cells[n]["gpr"]
     if cell.default_threads:
         return [(cell.seconds, "measured with the default threads")]
@@ -209,7 +223,8 @@ def baseline_sentence(cells: dict[int, dict[str, Cell]]) -> str:
     if HEADLINE not in cells:
         return f"This run has no n = {HEADLINE:,}."
     options = [f"{seconds:.1f} s {how}" for seconds, how in gpr_times(cells, HEADLINE)]
-    return f"GPR at n = {HEADLINE:,}: {'; '.join(options) or 'no time'}. The smallest is the baseline of the headline ratio."
+    found = "; ".join(options) or "no time"
+    return f"GPR at n = {HEADLINE:,}: {found}. The smallest is the baseline of the headline ratio."
 
 
 def table_rows(cells: dict[int, dict[str, Cell]]) -> list[dict[str, object]]:
@@ -261,8 +276,12 @@ def timed_cells(cells: dict[int, dict[str, Cell]], name: str) -> list[Cell]:
 
 
 def exponents(cells: dict[int, dict[str, Cell]]) -> tuple[str, dict[str, float]]:
-    """A table of growth exponents of the whole time and, where measured, of the fit alone; and the latter by method."""
-    rows, fits = [], {}
+    """A table of growth exponents, and those of the fit alone by method.
+
+    The table has the whole time and, where it was measured, the fit alone.
+    """
+    rows = []
+    fits = {}
     for name in next(iter(cells.values())):
         column = [cell for cell in timed_cells(cells, name) if cell.default_threads]
         sizes = [cell.n for cell in column]
@@ -286,12 +305,16 @@ def claims(cells: dict[int, dict[str, Cell]], fits: dict[str, float]) -> list[co
 
 
 def headline_claim(cells: dict[int, dict[str, Cell]]) -> common.Claim:
-    sentence = f"at n = {HEADLINE:,} at least 40 times faster than GPR, with a worst V2 error of at most 3%"
+    sentence = (
+        f"at n = {HEADLINE:,} at least 40 times faster than GPR, with a worst V2 error of "
+        "at most 3%"
+    )
     ours = cells[HEADLINE][OURS] if HEADLINE in cells else None
     if ours is None or ours.errors is None:
         return common.Claim(sentence, None)
     gpr, how = min(gpr_times(cells, HEADLINE), default=(float("nan"), "not measured"))
-    ratio, worst = gpr / ours.seconds, ours.errors.max()
+    ratio = gpr / ours.seconds
+    worst = ours.errors.max()
     return common.Claim(
         f"{sentence}: {ratio:.1f}×, {_percent(worst)} (GPR {gpr:.1f} s, {how}; ours "
         f"{ours.seconds:.2f} s)",

@@ -148,8 +148,10 @@ def campaign_figure(X: Array, y: Array, X_test: Array, y_test: Array) -> Any:
 def main() -> None:
     X, y = flights()
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
-    X_train, X_test = scaled[:TRAIN], scaled[TRAIN:]
-    y_train, y_test = y[:TRAIN], y[TRAIN:]
+    X_train = scaled[:TRAIN]
+    X_test = scaled[TRAIN:]
+    y_train = y[:TRAIN]
+    y_test = y[TRAIN:]
     hour = X[:TRAIN, [FLIGHT_NAMES.index("depTime")]]
 
     start = time.perf_counter()

@@ -17,7 +17,8 @@ class Balanced(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.open, self.seen = [], []
+        self.open = []
+        self.seen = []
 
     def handle_starttag(self, tag, attrs):
         self.seen.append((tag, dict(attrs)))

@@ -8,10 +8,12 @@ import pytest
 from sketchridge import exact
 from sketchridge.kernels import CubicSpline
 from sketchridge.paper.base import FAILS, HOLDS, OPEN
-from sketchridge.paper.campaigns import RealCampaign, Strategy, SyntheticCampaign, errors
+from sketchridge.paper.campaigns import Strategy, errors
 from sketchridge.paper.experiments import EXPERIMENTS
 from sketchridge.paper.mixture import KERNEL, mixture
+from sketchridge.paper.real import RealCampaign
 from sketchridge.paper.sup_gap import DECAYS, GRID, variances
+from sketchridge.paper.synthetic import SyntheticCampaign
 from sketchridge.sketches import GaussianSketch
 
 VERDICTS = {HOLDS, FAILS, OPEN}
@@ -63,13 +65,15 @@ def test_variances_are_those_of_the_specification(kernel):
     X = np.random.default_rng(0).random((60, 1))
     S = GaussianSketch(4, 5).entries(range(4), range(60))
     v1, v2 = variances(kernel, X, 4, 1e-2, 5)
-    K, k_x = kernel(X, X) / 60, kernel(X, GRID)
+    K = kernel(X, X) / 60
+    k_x = kernel(X, GRID)
     np.testing.assert_allclose(v1, exact.v1(K, k_x, 1e-2), rtol=1e-8)
     np.testing.assert_allclose(v2, exact.v2(K, S, k_x, 1e-2), rtol=1e-6)
 
 
 def test_the_rules_for_m_are_those_of_the_captions():
-    polynomial, gaussian = DECAYS["polynomial"], DECAYS["gaussian"]
+    polynomial = DECAYS["polynomial"]
+    gaussian = DECAYS["gaussian"]
     assert polynomial.size(1000) == int(np.ceil(1.5 * 1000**0.2))
     assert gaussian.size(1000) == int(np.ceil(2 * np.sqrt(np.log(1000))))
     assert polynomial.size_of_power(1000, 1.0) == int(np.ceil(1.2 * 1000**0.2))

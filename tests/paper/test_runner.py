@@ -30,12 +30,17 @@ from sketchridge.plotting import new_figure
 class Squares(Experiment):
     """Cells that leave a trace each time they run."""
 
-    name, title, choices = "squares", "Squares", "none"
+    name = "squares"
+    title = "Squares"
+    choices = "none"
 
     def __init__(
         self, folder: Path, *, alone: bool = False, fails: int | None = None, missing: bool = False
     ) -> None:
-        self.folder, self.alone, self.fails, self.missing = folder, alone, fails, missing
+        self.folder = folder
+        self.alone = alone
+        self.fails = fails
+        self.missing = missing
 
     def cells(self, full):
         return [{"x": x} for x in range(6 if full else 3)]

@@ -1,4 +1,4 @@
-"""A campaign from the terminal: start it, ask what to measure, tell what was measured, see how it goes."""
+"""A campaign from the terminal: start it, ask what to measure, tell what was measured."""
 
 from __future__ import annotations
 
@@ -201,7 +201,8 @@ def release(
 def status(store: Store = _DEFAULT, pool: PoolPath = None) -> None:
     """Labels so far, the error curve and what the next points are expected to teach."""
     learner, table = _opened(store, pool)
-    stop, history = learner.should_stop(), learner.history_
+    stop = learner.should_stop()
+    history = learner.history_
     console.print(
         f"[bold]{len(learner.labeled_ids_):,}[/] labels and {len(learner.pending_ids_)} pending of "
         f"{len(table.ids):,} points."
@@ -247,7 +248,7 @@ def export(
     store: Store = _DEFAULT,
     pool: PoolPath = None,
 ) -> None:
-    """Write every label with its features, its prediction, and the round and probability of its draw."""
+    """Write every label with its features, and the round and probability of its draw."""
     learner, table = _opened(store, pool)
     _check_output(output, force)
     ids, Y = learner._store.labels()
@@ -318,7 +319,8 @@ def _history_table(history: list[dict[str, Any]]) -> Table:
 
 
 def _sparkline(values: list[float]) -> str:
-    low, high = min(values), max(values)
+    low = min(values)
+    high = max(values)
     span = (high - low) or 1.0
     return "".join(_BARS[round(7 * (value - low) / span)] for value in values[-60:])
 

@@ -15,7 +15,9 @@ __all__ = ["campaign_page"]
 
 def campaign_page(learner: ActiveLearner, target: str, gain: str, shown: int) -> str:
     """One HTML document, with up to ``shown`` points of the pool in the map."""
-    history, labeled, pending = learner.history_, learner.labeled_ids_, learner.pending_ids_
+    history = learner.history_
+    labeled = learner.labeled_ids_
+    pending = learner.pending_ids_
     rows = learner._open_rows()
     errors = [np.sqrt(row["loo_error"]) for row in history]
     lead = (

@@ -33,7 +33,7 @@ def reproduce(
         Path | None, typer.Option(help="Folder with the flights and weather files.")
     ] = None,
 ) -> None:
-    """Run the paper's experiments and write report.html: every figure, and every claim with its verdict."""
+    """Run the paper's experiments and write report.html: every figure, every claim's verdict."""
     wanted = list(EXPERIMENTS) if not names or "all" in names else names
     unknown = [name for name in wanted if name not in EXPERIMENTS]
     if unknown:

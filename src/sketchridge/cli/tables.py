@@ -24,7 +24,10 @@ ID = "id"
 
 @dataclass(frozen=True, eq=False)
 class PoolTable:
-    """Candidates with their ids and features; the target is what is measured, known for some of them perhaps."""
+    """Candidates with their ids and features.
+
+    The target is what is measured; it may be known for some of them.
+    """
 
     ids: pl.Series
     features: pl.DataFrame
@@ -96,15 +99,20 @@ class PoolTable:
 
 
 def read_labels(path: Path, pool: PoolTable) -> tuple[Array, Array]:
-    """Row numbers of the pool and labels. ValueError, naming the rows, for anything but one finite label an id."""
-    frame, name = read_table(path), pool.ids.name
+    """Row numbers of the pool, and labels.
+
+    Anything but one finite label for each id is a ValueError that names the rows.
+    """
+    frame = read_table(path)
+    name = pool.ids.name
     for column in (name, pool.target):
         if column not in frame.columns:
             raise ValueError(
                 f"{path} has no column {column!r}; it needs {name!r} and {pool.target!r}, and has "
                 f"{_names(frame.columns)}."
             )
-    rows, y = pool.rows(frame[name]), _numbers(frame[pool.target])
+    rows = pool.rows(frame[name])
+    y = _numbers(frame[pool.target])
     repeated = frame[name].is_duplicated().to_numpy() & (rows >= 0)
     blank = frame[pool.target].is_null().to_numpy()
     problems = {

@@ -1,4 +1,4 @@
-"""What an experiment is: cells that can be run in any order, a figure of their rows, and the paper's claims as checks."""
+"""What an experiment is: cells to run in any order, a figure of their rows, claims as checks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ __all__ = [
 Array = np.ndarray
 Row = dict[str, Any]
 Cell = dict[str, Any]
-HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be decided"
+HOLDS = "holds"
+FAILS = "does not hold"
+OPEN = "cannot be decided"
 DECIDED = {True: HOLDS, False: FAILS, None: OPEN}
 
 
@@ -59,7 +61,11 @@ class Estimate:
 
 
 class Experiment(ABC):
-    """One figure of the paper. ``run`` is a function of its cell alone: cells can be repeated, skipped or spread over processes."""
+    """One figure of the paper.
+
+    ``run`` is a function of its cell alone: cells can be repeated, skipped or spread over
+    processes.
+    """
 
     name: str
     title: str

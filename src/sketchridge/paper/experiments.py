@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from sketchridge.paper.base import Experiment
-from sketchridge.paper.campaigns import RealCampaign, SyntheticCampaign
 from sketchridge.paper.mixture import Mixture, Timing, Update
+from sketchridge.paper.real import RealCampaign
 from sketchridge.paper.sup_gap import SupGap
+from sketchridge.paper.synthetic import SyntheticCampaign
 
 __all__ = ["EXPERIMENTS"]
 

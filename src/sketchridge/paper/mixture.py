@@ -56,7 +56,10 @@ class Mixture(Experiment):
 
     name = "fig2"
     title = "Appendix: V1 and V2 at 50 points of a mixture, n = 500"
-    choices = "N(a, b) has variance b; λ = (log n)^(1/2)/n as in Example 2; fresh data and sketch in each repetition."
+    choices = (
+        "N(a, b) has variance b; λ = (log n)^(1/2)/n as in Example 2; fresh data and sketch in "
+        "each repetition."
+    )
 
     def cells(self, full: bool) -> list[Cell]:
         return [{"m": m, "first": 0, "count": 30 if full else 20} for m in SIZES]
@@ -66,7 +69,8 @@ class Mixture(Experiment):
         rows = []
         for seed in range(cell["first"], cell["first"] + cell["count"]):
             rng = np.random.default_rng(seed)
-            X, X_new = mixture(500, rng), mixture(50, rng)
+            X = mixture(500, rng)
+            X_new = mixture(50, rng)
             v1, v2 = variances(KERNEL, X, cell["m"], lam, seed, X_new)
             points = [
                 {"m": cell["m"], "seed": seed, "x": x, "v1": a, "v2": b}
@@ -96,7 +100,7 @@ class Mixture(Experiment):
         return figure
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
-        """The median of |V2/V1 − 1| over the test points, and its geometric mean over repetitions."""
+        """From the median of |V2/V1 − 1| over test points: its geometric mean over repetitions."""
         medians = {
             m: geometric(
                 [
@@ -106,7 +110,8 @@ class Mixture(Experiment):
             )
             for (m,), part in groups(rows, "m").items()
         }
-        first, last = medians[SIZES[0]], medians[SIZES[-1]]
+        first = medians[SIZES[0]]
+        last = medians[SIZES[-1]]
         return [
             Claim(
                 "fig2: V2 approaches V1",
@@ -144,8 +149,10 @@ class Timing(Experiment):
         return [{"n": n, "repeats": 15 if n <= 2000 else 5} for n in sizes]
 
     def run(self, cell: Cell, data: Path | None) -> list[Row]:
-        n, rng = cell["n"], np.random.default_rng(cell["n"])
-        X, x = mixture(n, rng), mixture(1, rng)
+        n = cell["n"]
+        rng = np.random.default_rng(cell["n"])
+        X = mixture(n, rng)
+        x = mixture(1, rng)
         ways = _ways(X, x, exact.exponential_rule(n, 2)[0])
         rows = []
         for name, way in ways.items():
@@ -197,14 +204,18 @@ class Update(Experiment):
 
     name = "update"
     title = "Appendix: appending 100 points to a sketch of n"
-    choices = "A Gaussian sketch of m = 30 rows, Gaussian kernel in 8 dimensions; the whole state is updated, not S K alone."
+    choices = (
+        "A Gaussian sketch of m = 30 rows, Gaussian kernel in 8 dimensions; the whole model is "
+        "updated, not S K alone."
+    )
     alone = True
 
     def cells(self, full: bool) -> list[Cell]:
         return [{"n": n, "repeats": 9 if full else 5} for n in (1000, 2000, 4000, 8000, 16_000)]
 
     def run(self, cell: Cell, data: Path | None) -> list[Row]:
-        n, rng = cell["n"], np.random.default_rng(cell["n"])
+        n = cell["n"]
+        rng = np.random.default_rng(cell["n"])
         X = rng.random((n + 100, 8))
         y = np.zeros(n + 100)
         start = _appendable(n).fit(X[:n], y[:n])

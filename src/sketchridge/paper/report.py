@@ -1,4 +1,4 @@
-"""The reproduction on one page: figures, claims with their verdicts, settings, versions and times."""
+"""The reproduction on one page: figures, claims with verdicts, settings, versions and times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from sketchridge.reporting import Section, page, picture, table
 __all__ = ["claims_of", "write_report"]
 
 _STYLES = {HOLDS: "good", FAILS: "bad", OPEN: "open"}
-_PAPER = "Statistically and Computationally Efficient Variance Estimator for Kernel Ridge Regression (Liu, Honorio, Cheng)"
+_PAPER = (
+    "Statistically and Computationally Efficient Variance Estimator for Kernel Ridge Regression "
+    "(Liu, Honorio, Cheng)"
+)
 
 
 def write_report(results: Sequence[Result], folder: Path, *, full: bool, command: str) -> Path:
@@ -71,7 +74,10 @@ def _claims_section(claims: Sequence[Claim]) -> Section:
         }
         for c in claims
     ]
-    text = "Square brackets are 95% intervals. A claim cannot be decided where its interval holds both answers."
+    text = (
+        "Square brackets are 95% intervals. A claim cannot be decided where its interval holds "
+        "both answers."
+    )
     return Section("Claims", text, [table(rows, classes=_STYLES)])
 
 
@@ -98,5 +104,8 @@ def _record_section(results: Sequence[Result], command: str) -> Section:
         for r in results
     ]
     versions = [{"what": name, "version": value} for name, value in environment()]
-    text = f"Command: {command}\n\nSettings and seeds of every cell are in settings.json, observations in tables/."
+    text = (
+        f"Command: {command}\n\nSettings and seeds of every cell are in settings.json, "
+        "observations in tables/."
+    )
     return Section("Record", text, [table(times), table(versions)])

@@ -1,4 +1,7 @@
-"""Figure 1: sup|V1 − V2| against n, m and σ, for a kernel with polynomial and one with exponential eigenvalue decay."""
+"""Figure 1: sup|V1 − V2| against n, m and σ.
+
+One kernel has eigenvalues that decay polynomially, the other exponentially.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ SIGMAS = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
 
 @dataclass(frozen=True)
 class Decay:
-    """A kernel with its λ(n) and its rules for m, as in Examples 1 and 2 and in the captions of Figure 1."""
+    """A kernel with its λ(n) and rules for m, as in Examples 1 and 2 and under Figure 1."""
 
     name: str
     kernel: Kernel

@@ -17,7 +17,10 @@ HEADER = (
 
 
 def flight(tail="N1", month=1, dep="2003", arr="2211", air="116", delay="-14", distance=810):
-    return f"2008,{month},3,4,{dep},1955,{arr},2225,WN,335,{tail},128,150,{air},{delay},8,IAD,TPA,{distance},4,8,0,,0,NA,NA,NA,NA,NA\n"
+    return (
+        f"2008,{month},3,4,{dep},1955,{arr},2225,WN,335,{tail},128,150,{air},{delay},8,IAD,TPA,"
+        f"{distance},4,8,0,,0,NA,NA,NA,NA,NA\n"
+    )
 
 
 PLANES = (

@@ -77,7 +77,8 @@ def test_missing_months_are_left_out(text_folder):
 
 
 def test_netcdf_files_hold_the_same(tmp_path):
-    lon, lat = np.arange(-179.75, 180, 0.5), np.arange(-89.75, 90, 0.5)
+    lon = np.arange(-179.75, 180, 0.5)
+    lat = np.arange(-89.75, 90, 0.5)
     days = (
         np.arange("1989-01", "2004-01", dtype="datetime64[M]").astype("datetime64[D]") + 14
     ) - np.datetime64("1900-01-01")

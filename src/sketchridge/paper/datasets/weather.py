@@ -1,4 +1,4 @@
-"""Monthly weather on a grid, 1990 to 2002: temperature from precipitation, vapour, cloud, wet days and frost days."""
+"""Monthly weather on a grid, 1990 to 2002: temperature from five other quantities."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ Boxes = dict[tuple[int, int], Array]  # (column, row) of the half-degree grid: (
 
 
 def load_weather(folder: Path | str | None = None, *, average: bool = False) -> tuple[Array, Array]:
-    """Weather as X (n, 5), with the columns WEATHER_NAMES, and temperature y (n,), a row for each place and month.
+    """Weather as X (n, 5) and temperature y (n,), a row for each place and month.
+
+    The columns of X are WEATHER_NAMES: precipitation, vapour, cloud, wet days and frost days.
 
     Parameters
     ----------
-    folder : with the table NA-1990-2002-Monthly.csv; or CRU TS 2.1 text files ending in .tmp, .pre, .vap, .cld, .wet and .frs; or
-        CRU TS 4 NetCDF files with these letters in their names. Grids are brought to 5×5 degrees.
+    folder : with the table NA-1990-2002-Monthly.csv; or CRU TS 2.1 text files ending in .tmp, .pre,
+        .vap, .cld, .wet and .frs; or CRU TS 4 NetCDF files with these letters in their names. Grids
+        are brought to 5×5 degrees.
     average : the mean over each 5×5 degree cell, instead of one box in it.
     """
     if folder is None:
@@ -96,7 +99,10 @@ def _cru_files(folder: Path) -> dict[str, Path]:
 
 
 def _from_text(path: Path, name: str) -> Boxes:
-    """CRU TS 2.1: a header with Years, Multi and Missing, then for each box its Grid-ref and a line of 12 integers a year."""
+    """CRU TS 2.1: a header with Years, Multi and Missing, and then the boxes.
+
+    A box is a line with its Grid-ref, and then a line of 12 integers for each year.
+    """
     with path.open(encoding="latin-1") as lines:
         header = "".join(next(lines, "") for _ in range(5))
         years = re.search(r"\[Years=\s*(\d+)-\s*(\d+)\]", header)
@@ -108,7 +114,8 @@ def _from_text(path: Path, name: str) -> Boxes:
                 f"{path} is no CRU TS 2.1 file: its first five lines do not state Years, Multi and "
                 "Missing."
             )
-        first, last = int(years[1]), int(years[2])
+        first = int(years[1])
+        last = int(years[2])
         return dict(_boxes(lines, path, first, last, float(scale[1]), int(missing[1])))
 
 
@@ -141,14 +148,13 @@ def _boxes(
 
 
 def _from_netcdf(path: Path, name: str) -> Boxes:
-    """CRU TS 4: a variable (time, lat, lon) on the same half-degree grid, time in days since 1900."""
+    """CRU TS 4: a variable (time, lat, lon) on that half-degree grid, time in days since 1900."""
     dataset = _opened(path)
     try:
-        values, days = (
-            np.ma.filled(np.ma.masked_greater(dataset[name], 1e29), np.nan),
-            np.asarray(dataset["time"]),
-        )
-        lat, lon = np.asarray(dataset["lat"]), np.asarray(dataset["lon"])
+        values = np.ma.filled(np.ma.masked_greater(dataset[name], 1e29), np.nan)
+        days = np.asarray(dataset["time"])
+        lat = np.asarray(dataset["lat"])
+        lon = np.asarray(dataset["lon"])
     except (KeyError, IndexError):
         raise ValueError(
             f"{path} is no CRU TS 4 file of {name!r}: it needs the variables {name}, time, lat and "
