@@ -91,6 +91,7 @@ def run_experiments(
     say : called as a cell is finished, with the experiment's name, its cells done and in all.
     """
     tasks = {e.name: _tasks(e, folder, full) for e in experiments}
+    done = {name: sum(task.finished for task in several) for name, several in tasks.items()}
     missing: dict[str, str] = {}
 
     def collect(task: Task, run: Callable[[], None]) -> None:
@@ -100,7 +101,8 @@ def run_experiments(
         except FileNotFoundError as error:
             missing[name] = str(error)
             return
-        say(name, sum(other.finished for other in tasks[name]), len(tasks[name]))
+        done[name] += 1
+        say(name, done[name], len(tasks[name]))
 
     waiting = [task for e in experiments for task in tasks[e.name] if not task.finished]
     _run_together([task for task in waiting if not task.experiment.alone], data, collect)

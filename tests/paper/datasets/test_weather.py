@@ -79,9 +79,9 @@ def test_missing_months_are_left_out(text_folder):
 def test_netcdf_files_hold_the_same(tmp_path):
     lon = np.arange(-179.75, 180, 0.5)
     lat = np.arange(-89.75, 90, 0.5)
-    days = (
-        np.arange("1989-01", "2004-01", dtype="datetime64[M]").astype("datetime64[D]") + 14
-    ) - np.datetime64("1900-01-01")
+    months = np.arange("1989-01", "2004-01", dtype="datetime64[M]")
+    middles = months.astype("datetime64[D]") + np.timedelta64(14, "D")
+    days = middles - np.datetime64("1900-01-01")
     for k, name in enumerate(VARIABLES):
         grid = np.full((len(days), len(lat), len(lon)), 9.96921e36, dtype=np.float32)
         for (x, y), b in BOXES.items():
