@@ -1,28 +1,34 @@
-VENV := .venv
-PYTHON := $(VENV)/bin/python
-STAMP := $(VENV)/.installed
+# Another Python: make demo PYTHON3=python3.13. A new environment replaces one of another version.
+PYTHON3 := python3
+ROOT := $(dir $(lastword $(MAKEFILE_LIST)))
+VENV := $(ROOT).venv
+PYTHON := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)/python
+FOR_TEST := $(VENV)/.installed-test-$(notdir $(PYTHON3))
+FOR_DEMO := $(VENV)/.installed-demo-$(notdir $(PYTHON3))
 
 .PHONY: install test slow demo bench clean
 
-install: $(STAMP)
+install: $(FOR_TEST)
 
-$(STAMP): pyproject.toml
-	python3 -m venv $(VENV)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+$(FOR_TEST): $(ROOT)pyproject.toml
+	$(PYTHON3) $(ROOT)tools/install.py test $(VENV)
 	touch $@
 
+$(FOR_DEMO): $(ROOT)pyproject.toml
+	$(PYTHON3) $(ROOT)tools/install.py demo $(VENV)
+	touch $@
+
+demo: $(FOR_DEMO)
+	$(PYTHON) $(ROOT)examples/demo.py
+
 test: install
-	$(VENV)/bin/ruff check .
-	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
 	SCIPY_ARRAY_API=1 $(PYTHON) -m pytest
 
 slow: install
 	SCIPY_ARRAY_API=1 $(PYTHON) -m pytest -m slow
-
-demo: install
-	$(PYTHON) examples/demo.py
 
 bench: install
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[bench]'

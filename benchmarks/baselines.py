@@ -1,4 +1,4 @@
-"""What the benchmarks compare with and on: the dense answer, other packages, processes that may die, and data sets."""
+"""What the benchmarks compare with, and on which data: dense V1, other packages, data sets."""
 
 from __future__ import annotations
 
@@ -9,17 +9,30 @@ from typing import Any
 
 import common
 import numpy as np
+from settings import exact_ridge
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
-from sketchridge import ExactKernelRidge
-from sketchridge.datasets import load_flights
+from sketchridge.paper.datasets import load_flights
 
-__all__ = ["DATA", "SETS", "Attempt", "Data", "DataSet", "once", "one_thread", "run_dense", "run_gpr", "run_gpytorch", "stubbornly"]
+__all__ = [
+    "DATA",
+    "SETS",
+    "Attempt",
+    "Data",
+    "DataSet",
+    "once",
+    "one_thread",
+    "run_dense",
+    "run_gpr",
+    "run_gpytorch",
+    "stubbornly",
+]
 
 Array = np.ndarray
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-ATTEMPTS, ONE_THREAD = 3, {"OPENBLAS_NUM_THREADS": "1"}
+ATTEMPTS = 3
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 FLIGHT_ROWS = 20_000
 CLUSTERS = 20
 
@@ -44,8 +57,11 @@ class DataSet:
     def problem(self, n: int, points: int, folder: Path) -> Data:
         """n training rows and so many test points, from the same source."""
         X = self.rows(n + points, folder)
-        X_test, X = X[:points], X[points:]
-        return Data(X, np.sin(X.sum(axis=1)) + 0.1 * np.random.default_rng(1).standard_normal(n), X_test)
+        X_test = X[:points]
+        X = X[points:]
+        return Data(
+            X, np.sin(X.sum(axis=1)) + 0.1 * np.random.default_rng(1).standard_normal(n), X_test
+        )
 
 
 def uniform_rows(count: int, _: Path) -> Array:
@@ -60,9 +76,11 @@ def clustered_rows(count: int, _: Path) -> Array:
 
 
 def flight_rows(count: int, folder: Path) -> Array:
-    """The first of 20,000 flights drawn with a fixed seed, each column with mean 0 and standard deviation 1."""
+    """The first of 20,000 flights drawn with a fixed seed, columns with mean 0 and deviation 1."""
     if count > FLIGHT_ROWS:
-        raise ValueError(f"{count} rows were asked for, but the flights are {FLIGHT_ROWS}: give smaller sizes.")
+        raise ValueError(
+            f"{count} rows were asked for, but the flights are {FLIGHT_ROWS}: give smaller sizes."
+        )
     X, _ = load_flights(folder if folder.is_dir() else None)
     X = X[np.random.default_rng(0).choice(len(X), size=FLIGHT_ROWS, replace=False)].astype(float)
     return ((X - X.mean(axis=0)) / X.std(axis=0))[:count]
@@ -77,33 +95,47 @@ SETS = {
 
 def run_dense(data: Data, *, bandwidth: float, lam: float) -> tuple[Any, Array]:
     """V1 for unit noise by a dense factorisation."""
-    model = ExactKernelRidge(bandwidth=bandwidth, alpha=len(data.X) * lam, noise_variance=1.0).fit(data.X, data.y)
-    return model, model.variance(data.X_test)
+    model = exact_ridge(bandwidth=bandwidth, alpha=len(data.X) * lam, noise_variance=1.0)
+    model.fit(data.X, data.y)
+    return model, model.variance(data.X_test, kind="v1")
 
 
 def run_gpr(data: Data, *, bandwidth: float, lam: float) -> tuple[Any, Array]:
-    model = GaussianProcessRegressor(RBF(bandwidth), alpha=len(data.X) * lam, optimizer=None).fit(data.X, data.y)
+    model = GaussianProcessRegressor(RBF(bandwidth), alpha=len(data.X) * lam, optimizer=None).fit(
+        data.X, data.y
+    )
     return model, model.predict(data.X_test, return_std=True)[1] ** 2
 
 
 def run_gpytorch(data: Data, *, love: bool, bandwidth: float, lam: float) -> tuple[Any, Array]:
-    """Exact by Cholesky, which is faster here than GPyTorch's default of conjugate gradients, or LOVE with its defaults."""
+    """The exact variance, or LOVE with its defaults.
+
+    The exact one is by Cholesky, which is faster here than GPyTorch's conjugate gradients.
+    """
     import gpytorch
     import torch
 
     class Model(gpytorch.models.ExactGP):
         def __init__(self, X: Any, y: Any, likelihood: Any) -> None:
             super().__init__(X, y, likelihood)
-            self.mean_module, self.covar_module = gpytorch.means.ZeroMean(), gpytorch.kernels.RBFKernel()
+            self.mean_module = gpytorch.means.ZeroMean()
+            self.covar_module = gpytorch.kernels.RBFKernel()
 
         def forward(self, X: Any) -> Any:
-            return gpytorch.distributions.MultivariateNormal(self.mean_module(X), self.covar_module(X))
+            return gpytorch.distributions.MultivariateNormal(
+                self.mean_module(X), self.covar_module(X)
+            )
 
     likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
     model = Model(torch.from_numpy(data.X), torch.from_numpy(data.y), likelihood).double()
-    model.covar_module.lengthscale, likelihood.noise = bandwidth, len(data.X) * lam
+    model.covar_module.lengthscale = bandwidth
+    likelihood.noise = len(data.X) * lam
     model.eval()
-    how = gpytorch.settings.fast_pred_var() if love else gpytorch.settings.max_cholesky_size(len(data.X))
+    how = (
+        gpytorch.settings.fast_pred_var()
+        if love
+        else gpytorch.settings.max_cholesky_size(len(data.X))
+    )
     with torch.no_grad(), how:
         posterior = model(torch.from_numpy(data.X_test))
         return (model, posterior.mean), posterior.variance.numpy()
@@ -126,16 +158,21 @@ def once(function: Callable[..., Any], *arguments: Any) -> Attempt:
 
 
 def one_thread(function: Callable[..., Any], *arguments: Any) -> Attempt:
-    """With one BLAS thread, which loses little where other work disturbs several that wait for each other."""
+    """With one BLAS thread: it loses little where other work disturbs threads that must wait."""
     try:
         result = common.isolated(function, *arguments, environment=ONE_THREAD)
         return Attempt(result, "with one BLAS thread", default_threads=False)
     except common.ChildFailed as failure:
-        return Attempt({}, f"died in 1 attempt with one BLAS thread ({failure})", default_threads=False)
+        return Attempt(
+            {}, f"died in 1 attempt with one BLAS thread ({failure})", default_threads=False
+        )
 
 
 def stubbornly(function: Callable[..., Any], *arguments: Any) -> Attempt:
-    """More attempts and then one BLAS thread, where the process dies as it does in OpenBLAS's threaded Cholesky."""
+    """More attempts, and then one BLAS thread, where the process dies.
+
+    OpenBLAS's threaded Cholesky can kill it.
+    """
     for _ in range(ATTEMPTS):
         try:
             return Attempt(common.isolated(function, *arguments))
@@ -143,6 +180,10 @@ def stubbornly(function: Callable[..., Any], *arguments: Any) -> Attempt:
             died = f"died in each of {ATTEMPTS} attempts ({failure})"
     try:
         result = common.isolated(function, *arguments, environment=ONE_THREAD)
-        return Attempt(result, f"{died} with the default BLAS threads: run with one thread", default_threads=False)
+        return Attempt(
+            result,
+            f"{died} with the default BLAS threads: run with one thread",
+            default_threads=False,
+        )
     except common.ChildFailed:
         return Attempt({}, f"{died}, and with one BLAS thread too", default_threads=False)

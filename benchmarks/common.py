@@ -1,4 +1,4 @@
-"""What the benchmarks share: timing, isolation in a subprocess, peak memory, growth exponents, tables, claims and figures."""
+"""What the benchmarks share: timing, processes of their own, peak memory, tables and figures."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from joblib import cpu_count
 from threadpoolctl import threadpool_info
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "machine",
     "markdown_table",
     "median",
+    "resident",
     "timed",
     "with_peak_memory",
     "write_csv",
@@ -49,13 +51,15 @@ class ChildFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence about the results that holds, does not, or (None) could not be judged in this run."""
+    """A sentence about the results that holds, does not, or (None) was not measured."""
 
     sentence: str
     holds: bool | None
 
     def __str__(self) -> str:
-        return f"{ {True: 'PASS', False: 'FAIL', None: 'NOT MEASURED'}[self.holds] }: {self.sentence}"
+        return (
+            f"{ {True: 'PASS', False: 'FAIL', None: 'NOT MEASURED'}[self.holds] }: {self.sentence}"
+        )
 
 
 def timed(function: Callable[[], object], repeats: int = 5) -> list[float]:
@@ -78,17 +82,24 @@ def growth_exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
 
 
 def with_peak_memory(function: Callable[[], T]) -> tuple[T, float]:
-    """The function's result, and by how many MiB this process grew at its highest while it ran (NaN without Linux's /proc)."""
+    """The function's result, and by how many MiB this process grew at most while it ran.
+
+    NaN without Linux's /proc.
+    """
     if not Path("/proc/self/clear_refs").exists():
         return function(), float("nan")
-    before = _resident("VmRSS")
+    before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")
     result = function()
-    return result, _resident("VmHWM") - before
+    return result, resident("VmHWM") - before
 
 
-def isolated(function: Callable[..., Any], *arguments: Any, environment: Mapping[str, str] | None = None) -> Any:
-    """What ``function(*arguments)`` returns in a fresh process, by way of JSON: its crash or memory peak stays there.
+def isolated(
+    function: Callable[..., Any], *arguments: Any, environment: Mapping[str, str] | None = None
+) -> Any:
+    """What ``function(*arguments)`` returns in a fresh process, by way of JSON.
+
+    A crash, or the memory it takes, stays in that process.
 
     Raises
     ------
@@ -102,16 +113,22 @@ def isolated(function: Callable[..., Any], *arguments: Any, environment: Mapping
         process.join()
         code = process.exitcode or 0
         if code:
-            raise ChildFailed(f"killed by signal {-code}" if code < 0 else "an exception, printed above")
+            raise ChildFailed(
+                f"killed by signal {-code}" if code < 0 else "an exception, printed above"
+            )
         return json.loads(path.read_text())
 
 
 def machine() -> str:
     """One line: processor, cores, BLAS and versions."""
-    blas = {f"{pool['internal_api']} {pool.get('version')}" for pool in threadpool_info() if pool["user_api"] == "blas"}
+    blas = {
+        f"{pool['internal_api']} {pool.get('version')}"
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas"
+    }
     versions = [f"{name} {number}" for name in _PACKAGES if (number := _version(name))]
     return (
-        f"{_processor()}, {len(os.sched_getaffinity(0))} cores; BLAS {' and '.join(sorted(blas))}; "
+        f"{_processor()}, {cpu_count()} cores; BLAS {' and '.join(sorted(blas))}; "
         f"Python {platform.python_version()}, {', '.join(versions)}"
     )
 
@@ -140,7 +157,13 @@ def write_report(path: Path, title: str, parts: Sequence[str], claims: Sequence[
     print(text)
 
 
-def loglog_figure(path: Path, series: Mapping[str, tuple[Sequence[float], Sequence[float]]], *, title: str, ylabel: str) -> None:
+def loglog_figure(
+    path: Path,
+    series: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    *,
+    title: str,
+    ylabel: str,
+) -> None:
     """One line a method, time against n on logarithmic axes, each named at its right end."""
     import matplotlib
 
@@ -150,15 +173,45 @@ def loglog_figure(path: Path, series: Mapping[str, tuple[Sequence[float], Sequen
     figure, ax = plt.subplots(figsize=(8.5, 5))
     sizes = sorted({n for ns, _ in series.values() for n in ns})
     times = [t for _, ts in series.values() for t in ts]
-    ax.set(xscale="log", yscale="log", xlabel="training rows n", ylabel=ylabel, ylim=(min(times) / 1.6, max(times) * 1.6))
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="training rows n",
+        ylabel=ylabel,
+        ylim=(min(times) / 1.6, max(times) * 1.6),
+    )
     heights = _spread([ts[-1] for _, ts in series.values()], *ax.get_ylim())
     edge = sizes[-1] * (sizes[-1] / sizes[0]) ** 0.06
     for i, ((name, (ns, ts)), height) in enumerate(zip(series.items(), heights, strict=True)):
         colour = _COLOURS[i % len(_COLOURS)]
-        ax.plot(ns, ts, color=colour, marker=_MARKERS[i % len(_MARKERS)], markersize=5, linewidth=2.8 if i == 0 else 1.6, zorder=3)
-        ax.plot([ns[-1], edge], [ts[-1], height], color=colour, linewidth=0.7, linestyle=":", clip_on=False)
+        ax.plot(
+            ns,
+            ts,
+            color=colour,
+            marker=_MARKERS[i % len(_MARKERS)],
+            markersize=5,
+            linewidth=2.8 if i == 0 else 1.6,
+            zorder=3,
+        )
+        ax.plot(
+            [ns[-1], edge],
+            [ts[-1], height],
+            color=colour,
+            linewidth=0.7,
+            linestyle=":",
+            clip_on=False,
+        )
         weight = "bold" if i == 0 else "normal"
-        ax.annotate(name, (edge, height), (4, 0), textcoords="offset points", color=colour, va="center", fontsize=9, weight=weight)
+        ax.annotate(
+            name,
+            (edge, height),
+            (4, 0),
+            textcoords="offset points",
+            color=colour,
+            va="center",
+            fontsize=9,
+            weight=weight,
+        )
     ax.set_xlim(sizes[0] / 1.1, edge)
     ax.set_xticks(sizes, [f"{n:,}" for n in sizes])
     ax.minorticks_off()
@@ -172,7 +225,7 @@ def loglog_figure(path: Path, series: Mapping[str, tuple[Sequence[float], Sequen
 
 
 def _spread(heights: Sequence[float], low: float, high: float, *, lines: int = 20) -> list[float]:
-    """The heights, moved apart on a logarithmic axis until labels that are 1/lines of it high do not overlap."""
+    """The heights, moved apart on a logarithmic axis until labels 1/lines high do not overlap."""
     step = np.log(high / low) / lines
     order = np.argsort(heights)
     placed = np.log(heights)[order]
@@ -200,7 +253,7 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _resident(field: str) -> float:
+def resident(field: str) -> float:
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
 
@@ -210,7 +263,10 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor() or platform.machine()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return next(
+        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")),
+        platform.machine(),
+    )
 
 
 def _version(package: str) -> str:

@@ -1,7 +1,9 @@
-"""One GPU: correctness against float64, kernel evaluations a second against unfused PyTorch and the roofline, whole fits.
+"""One GPU: errors, kernel evaluations per second, and whole fits.
 
-``python benchmarks/gpu.py --data DIR`` on a machine with a GPU; DIR holds the flights. Times are wall times of calls that end
-with a result on the host, the best of three after a first that compiles.
+Errors are against float64; rates are compared with unfused PyTorch and with the roofline.
+``python benchmarks/gpu.py --data DIR`` on a machine with a GPU, where DIR holds the flights. Times
+are wall times of calls that end with a result on the host, the best of three after a first that
+compiles.
 """
 
 from __future__ import annotations
@@ -19,19 +21,26 @@ import numpy as np
 import torch
 import triton
 import triton.language as tl
+from settings import sketched_ridge
 
 from sketchridge import SketchedKernelRidge
 from sketchridge.backends.philox import signs
 from sketchridge.backends.torch_tiles import TorchTiles
 from sketchridge.backends.triton_fused import TritonFused
-from sketchridge.datasets import load_flights
 from sketchridge.kernels import Gaussian
+from sketchridge.paper.datasets import load_flights
 from sketchridge.sketches import CELL
 
 PASSES = {"float16": 1, "float16x2": 2, "float32": 3, "float64": 1}
-LANES = {"float16": 32, "float16x2": 32, "float32": 32, "float64": 16}  # 3 pieces of 8 coordinates, 6 of the squares; or 10: padded
+LANES = {
+    "float16": 32,
+    "float16x2": 32,
+    "float32": 32,
+    "float64": 16,
+}  # 3 pieces of 8 coordinates, 6 of the squares; or 10: padded
 WIDTHS = (64, 128, 256, 512)
-FEATURES, BANDWIDTH = 8, 0.5
+FEATURES = 8
+BANDWIDTH = 0.5
 Row = dict[str, Any]
 
 
@@ -67,31 +76,43 @@ def wall_seconds(function: Callable[[], object], repeats: int = 3) -> float:
 def ceilings(factors: torch.dtype, values: torch.dtype) -> tuple[float, float]:
     """Matrix products (FLOP/s) and exponentials (1/s) of these types, as this card does them.
 
-    Random numbers with all their bits: the card is limited by power, and is faster where half of the bits are zero.
+    Random numbers with all their bits: the card is limited by power, and is faster where half of
+    the bits are zero.
     """
     A, B = (torch.randn(8192, 8192, device="cuda", dtype=factors) for _ in range(2))
     products = 2 * 8192**3 / device_seconds(lambda: A @ B)
     x, out = (torch.rand(2**24, device="cuda", dtype=values) for _ in range(2))
-    launch = lambda: _exponentials[(2**24 // 1024,)](x, out, ROUNDS=256, BLOCK=1024, num_warps=4)  # noqa: E731
+    launch = partial(_exponentials[(2**24 // 1024,)], x, out, ROUNDS=256, BLOCK=1024, num_warps=4)
     return products, 2**24 * 256 / device_seconds(launch)
 
 
-def unfused(U: torch.Tensor, V: torch.Tensor, rows: int = 4096) -> torch.Tensor:
+def coordinates(X: np.ndarray) -> torch.Tensor:
+    """Centred and scaled points u on the card, for which k(x, z) = exp(−‖u − v‖²)."""
+    U = (X - X.mean(axis=0)) / (np.sqrt(2) * BANDWIDTH)
+    return torch.as_tensor(U, device="cuda")
+
+
+def unfused(U: torch.Tensor, V: torch.Tensor, dtype: torch.dtype, rows: int = 4096) -> torch.Tensor:
     """k(X, X) V as one would write it: blocks of rows of k, and a product."""
+    U = U.to(dtype)
+    V = V.to(dtype)
     squares = (U * U).sum(dim=1)
     out = torch.empty_like(V)
     for i in range(0, len(U), rows):
-        u = U[i : i + rows]
-        out[i : i + rows] = torch.exp((2 * u @ U.T - squares).sub_(squares[i : i + rows, None]).clamp_(max=0)) @ V
+        block = 2 * U[i : i + rows] @ U.T - squares
+        block.sub_(squares[i : i + rows, None]).clamp_(max=0)
+        out[i : i + rows] = torch.exp(block) @ V
     return out
 
 
-def reference(kernel: Gaussian, X: np.ndarray, rows: np.ndarray, V: torch.Tensor) -> torch.Tensor:
+def reference(X: np.ndarray, rows: np.ndarray, V: torch.Tensor) -> torch.Tensor:
     """Rows of k(X, X) V in float64, from distances taken one by one."""
-    U = torch.as_tensor(kernel.coordinates(X), device="cuda")
-    return torch.cat(
-        [torch.exp(-(torch.cdist(U[i : i + 1], U, compute_mode="donot_use_mm_for_euclid_dist") ** 2)) @ V for i in rows]
-    )
+    U = coordinates(X)
+    products = []
+    for i in rows:
+        distances = torch.cdist(U[i : i + 1], U, compute_mode="donot_use_mm_for_euclid_dist")
+        products.append(torch.exp(-(distances**2)) @ V)
+    return torch.cat(products)
 
 
 def rates(n: int) -> tuple[list[Row], list[common.Claim], str]:
@@ -99,19 +120,24 @@ def rates(n: int) -> tuple[list[Row], list[common.Claim], str]:
     rng = np.random.default_rng(0)
     X = rng.random((n, FEATURES))
     kernel = Gaussian(BANDWIDTH).fitted(X)
-    half, double = ceilings(torch.float16, torch.float32), ceilings(torch.float64, torch.float64)
+    half = ceilings(torch.float16, torch.float32)
+    double = ceilings(torch.float64, torch.float64)
     checked = rng.choice(n, 64, replace=False)
-    U = torch.as_tensor(kernel.coordinates(X), device="cuda")
+    U = coordinates(X)
     rows: list[Row] = []
     for m in WIDTHS:
         S = signs(1, range(m), range(n), CELL, "cuda").T.contiguous()
         G = torch.randn(n, m, device="cuda", dtype=torch.float64)
-        plain = {dtype: device_seconds(lambda: unfused(U.to(dtype), S.to(dtype))) for dtype in (torch.float32, torch.float64)}  # noqa: B023
+        plain = {
+            dtype: device_seconds(partial(unfused, U, S, dtype))
+            for dtype in (torch.float32, torch.float64)
+        }
         for mode, passes in PASSES.items():
             V = S if mode in ("float16", "float16x2") else G
             backend = TritonFused(mode)
-            out, wanted = backend.matmul(kernel, X, X, V)[checked], reference(kernel, X, checked, V)
-            seconds = device_seconds(lambda: backend.matmul(kernel, X, X, V))  # noqa: B023
+            out = backend.matmul(kernel, X, X, V)[checked]
+            wanted = reference(X, checked, V)
+            seconds = device_seconds(partial(backend.matmul, kernel, X, X, V))
             tensor, exponentials = double if mode == "float64" else half
             ceiling = min(tensor / (2 * m * passes + 2 * LANES[mode]), exponentials)
             its_plain = plain[torch.float64 if mode == "float64" else torch.float32]
@@ -131,23 +157,38 @@ def rates(n: int) -> tuple[list[Row], list[common.Claim], str]:
                 }
             )
             print(rows[-1], flush=True)
-    share = {mode: min(row["share"] for row in rows if row["mode"] == mode and row["m"] in (128, 256)) for mode in PASSES}
+    share = {
+        mode: min(row["share"] for row in rows if row["mode"] == mode and row["m"] in (128, 256))
+        for mode in PASSES
+    }
     gain = {(row["mode"], row["m"]): row["gain"] for row in rows}
     signs_gain = min(gain[mode, m] for mode in ("float16", "float16x2") for m in WIDTHS[:3])
-    others = {mode: f"{gain[mode, 512]:.1f} to {gain[mode, 64]:.1f}" for mode in ("float32", "float64")}
+    others = {
+        mode: f"{gain[mode, 512]:.1f} to {gain[mode, 64]:.1f}" for mode in ("float32", "float64")
+    }
     claims = [
-        common.Claim(f"{mode}: at least 70% of its roofline at m = 128 and 256: {share[mode]:.0%} at the least", share[mode] >= 0.7)
+        common.Claim(
+            f"{mode}: at least 70% of its roofline at m = 128 and 256: {share[mode]:.0%} at the "
+            "least",
+            share[mode] >= 0.7,
+        )
         for mode in PASSES
     ]
     sentence = (
-        f"at least 10 times unfused PyTorch at n = {n:,} with a sketch of signs, m = 64 to 256: {signs_gain:.1f} at the least "
-        f"(at m = 512 {gain['float16', 512]:.1f} in float16, {gain['float16x2', 512]:.1f} in float16x2; any matrix, m = 512 to 64: "
-        f"float32 {others['float32']} and float64 {others['float64']}, against PyTorch in the same precision)"
+        f"at least 10 times unfused PyTorch at n = {n:,} with a sketch of signs, m = 64 to 256: "
+        f"{signs_gain:.1f} at the least (at m = 512 {gain['float16', 512]:.1f} in float16, "
+        f"{gain['float16x2', 512]:.1f} in float16x2; any matrix, m = 512 to 64: float32 "
+        f"{others['float32']} and float64 {others['float64']}, against PyTorch in the same "
+        "precision)"
     )
     claims.append(common.Claim(sentence, signs_gain >= 10))
     text = "Ceilings of this run: " + "; ".join(
-        f"{tensor / 1e12:.3g} TFLOP/s of {factors} products, {exponentials / 1e12:.2f} T {values} exponentials/s"
-        for (tensor, exponentials), factors, values in ((half, "float16", "float32"), (double, "float64", "float64"))
+        f"{tensor / 1e12:.3g} TFLOP/s of {factors} products, {exponentials / 1e12:.2f} T {values} "
+        "exponentials/s"
+        for (tensor, exponentials), factors, values in (
+            (half, "float16", "float32"),
+            (double, "float64", "float64"),
+        )
     )
     return rows, claims, f"{text}. Unfused PyTorch is float32, and float64 beside the float64 mode."
 
@@ -156,49 +197,92 @@ def primitives(n: int, t: int) -> tuple[list[Row], list[common.Claim]]:
     """The other primitives, fused, against PyTorch's tiles in the same precision."""
     rng = np.random.default_rng(5)
     X = rng.random((n, FEATURES))
-    X_new, kernel, rows = X[:t].copy(), Gaussian(BANDWIDTH).fitted(X), []
+    X_new = X[:t].copy()
+    kernel = Gaussian(BANDWIDTH).fitted(X)
+    rows = []
 
-    def compare(what: str, fused: Callable[[], torch.Tensor], tiles: Callable[[], torch.Tensor], evaluations: int) -> None:
+    def compare(
+        what: str,
+        fused: Callable[[], torch.Tensor],
+        tiles: Callable[[], torch.Tensor],
+        evaluations: int,
+    ) -> None:
         wanted = tiles()
         error = float((fused() - wanted).norm() / wanted.norm())
-        ours, theirs = device_seconds(fused), device_seconds(tiles)
+        ours = device_seconds(fused)
+        theirs = device_seconds(tiles)
         rate = f"{evaluations / ours / 1e12:.3f}"
-        rows.append({"what": what, "apart": f"{error:.1e}", "T evaluations/s": rate, "times tiles": f"{theirs / ours:.1f}"})
+        rows.append(
+            {
+                "what": what,
+                "apart": f"{error:.1e}",
+                "T evaluations/s": rate,
+                "times tiles": f"{theirs / ours:.1f}",
+            }
+        )
         print(rows[-1], flush=True)
 
     for mode in ("float32", "float64"):
-        fused, tiles = TritonFused(mode), TorchTiles(mode)
+        fused = TritonFused(mode)
+        tiles = TorchTiles(mode)
         for m in (128, 256):
             H, C = (torch.randn(rows_, m, device="cuda", dtype=torch.float64) for rows_ in (n, t))
-            call = lambda backend: backend.residual_sqnorm(kernel, X_new, X, H, C)  # noqa: B023, E731
-            compare(f"residual_sqnorm, {mode}, m = {m}", partial(call, fused), partial(call, tiles), n * t)
+            compare(
+                f"residual_sqnorm, {mode}, m = {m}",
+                partial(fused.residual_sqnorm, kernel, X_new, X, H, C),
+                partial(tiles.residual_sqnorm, kernel, X_new, X, H, C),
+                n * t,
+            )
     for m in (128, 1024):
         Z = X[:m].copy()
-        call = lambda backend: backend.block(kernel, X, Z)  # noqa: B023, E731
-        compare(f"block, float64, {m:,} columns", partial(call, fused), partial(call, tiles), n * m)
+        compare(
+            f"block, float64, {m:,} columns",
+            partial(fused.block, kernel, X, Z),
+            partial(tiles.block, kernel, X, Z),
+            n * m,
+        )
     return rows, []
+
+
+def fit_and_v2(model: SketchedKernelRidge, X: Any, y: Any, X_new: Any) -> np.ndarray:
+    return model.fit(X, y).variance(X_new, "v2")
 
 
 def million(n: int) -> tuple[list[Row], list[common.Claim]]:
     """A dense sketch of signs on a million points, and V2 at a thousand."""
     rng = np.random.default_rng(1)
-    X, X_new = rng.random((n, FEATURES)), rng.random((1000, FEATURES))
+    X = rng.random((n, FEATURES))
+    X_new = rng.random((1000, FEATURES))
     y = np.sin(6 * X[:, 0]) + rng.standard_normal(n)
     checked = rng.choice(n, 64, replace=False)
-    rows, claims = [], []
+    rows = []
+    claims = []
     for mode, wanted_error, wanted_seconds in (("float16x2", 5e-5, 2.0), ("float16", 3e-4, 1.5)):
-        model = SketchedKernelRidge(
-            bandwidth=BANDWIDTH, alpha=n * 1e-3, sketch="rademacher", sketch_size=256, dtype=mode, random_state=0, backend="triton"
+        model = sketched_ridge(
+            bandwidth=BANDWIDTH,
+            alpha=n * 1e-3,
+            sketch="rademacher",
+            sketch_size=256,
+            backend="triton",
+            dtype=mode,
         )
-        seconds = wall_seconds(lambda: model.fit(X, y).variance(X_new), 2)  # noqa: B023
-        sums, S = model._ridge.state.factor.sums[checked], signs(model.sketch_.seed, range(256), range(n), CELL, "cuda")
-        exact = reference(model._kernel, X, checked, S.T)
+        seconds = wall_seconds(partial(fit_and_v2, model, X, y, X_new), 2)
+        sums = model._ridge.state.factor.sums[checked]
+        S = signs(model.sketch_.seed, range(256), range(n), CELL, "cuda")
+        exact = reference(X, checked, S.T)
         error = float((sums - exact).norm() / exact.norm())
-        rows.append({"what": f"n = {n:,}, {mode}", "seconds": f"{seconds:.2f}", "product error": f"{error:.1e}"})
+        rows.append(
+            {
+                "what": f"n = {n:,}, {mode}",
+                "seconds": f"{seconds:.2f}",
+                "product error": f"{error:.1e}",
+            }
+        )
         claims.append(
             common.Claim(
-                f"{mode}: n = {n:,}, m = 256 signs, fit and V2 at 1,000 points in {seconds:.2f} s (at most {wanted_seconds}), "
-                f"product error {error:.1e} (at most {wanted_error:.0e})",
+                f"{mode}: n = {n:,}, m = 256 signs, fit and V2 at 1,000 points in {seconds:.2f} s "
+                f"(at most {wanted_seconds}), product error {error:.1e} (at most "
+                f"{wanted_error:.0e})",
                 seconds <= wanted_seconds and error <= wanted_error,
             )
         )
@@ -212,13 +296,16 @@ def flights(data: Path, landmarks: int) -> tuple[list[Row], list[common.Claim]]:
     X = ((X - X.mean(axis=0)) / X.std(axis=0)).astype(float)
     y = y.astype(float) - y.mean()
     rows_new = np.random.default_rng(2).choice(len(X), 1000, replace=False)
-    rows, claims, found = [], [], {}
+    rows = []
+    claims = []
+    found = {}
 
     def job(dtype: str, alpha: object = "gcv", *, with_gap: bool = False) -> tuple[np.ndarray, str]:
-        model = SketchedKernelRidge(
-            alpha=alpha, sketch="landmarks", sketch_size=landmarks, dtype=dtype, random_state=0, backend="triton"
+        model = sketched_ridge(
+            alpha=alpha, sketch="landmarks", sketch_size=landmarks, backend="triton", dtype=dtype
         )
-        v2, v3 = model.fit(X, y).variance(X[rows_new]), model.variance(X[rows_new], "v3")
+        v2 = model.fit(X, y).variance(X[rows_new], "v2")
+        v3 = model.variance(X[rows_new], "v3")
         assert np.isfinite(v2).all()
         assert np.isfinite(v3).all()
         return v2, f"λ = {model.lambda_:.2e}, gap {model.gap_:.4g}" if with_gap else ""
@@ -226,17 +313,26 @@ def flights(data: Path, landmarks: int) -> tuple[list[Row], list[common.Claim]]:
     for alpha in ("gcv", len(X) * 1e-6):
         for dtype, wanted in (("float32", 4.0), ("float64", 12.0)):
             found[dtype], text = job(dtype, alpha, with_gap=True)
-            seconds = min(common.timed(lambda: job(dtype, alpha), 2))  # noqa: B023
-            what = f"{len(X):,} flights, {landmarks:,} landmarks, {'GCV' if alpha == 'gcv' else 'λ given'}, {dtype}"
+            seconds = min(common.timed(partial(job, dtype, alpha), 2))
+            penalty = "GCV" if alpha == "gcv" else "λ given"
+            what = f"{len(X):,} flights, {landmarks:,} landmarks, {penalty}, {dtype}"
             rows.append({"what": what, "seconds": f"{seconds:.2f}", "found": text})
             print(rows[-1], flush=True)
             if alpha == "gcv":
-                sentence = f"{what}, V2 and V3 at 1,000 points: {seconds:.2f} s (at most {wanted}), {text}"
+                sentence = (
+                    f"{what}, V2 and V3 at 1,000 points: {seconds:.2f} s (at most {wanted}), {text}"
+                )
                 claims.append(common.Claim(sentence, seconds <= wanted))
             torch.cuda.empty_cache()
         apart = np.abs(found["float32"] / found["float64"] - 1)
         text = f"{np.median(apart):.1e}, {apart.max():.1e}"
-        rows.append({"what": "V2 in float32 against float64, median and worst", "seconds": "", "found": text})
+        rows.append(
+            {
+                "what": "V2 in float32 against float64, median and worst",
+                "seconds": "",
+                "found": text,
+            }
+        )
     return rows, claims
 
 
@@ -244,10 +340,16 @@ def refined(data: Path, n: int, landmarks: int) -> tuple[list[Row], list[common.
     """V1 to a certified 5% on many flights."""
     X, y = load_flights(data)
     chosen = np.random.default_rng(3).permutation(len(X))[: n + 256]
-    X, y = X[chosen].astype(float), y[chosen].astype(float)
+    X = X[chosen].astype(float)
+    y = y[chosen].astype(float)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    model = SketchedKernelRidge(
-        alpha=n * 1e-5, sketch="rpcholesky", sketch_size=landmarks, dtype="float64", random_state=0, backend="triton", bandwidth=3.6
+    model = sketched_ridge(
+        bandwidth=3.6,
+        alpha=n * 1e-5,
+        sketch="rpcholesky",
+        sketch_size=landmarks,
+        backend="triton",
+        dtype="float64",
     )
     start = time.perf_counter()
     model.fit(X[:n], y[:n])
@@ -255,32 +357,41 @@ def refined(data: Path, n: int, landmarks: int) -> tuple[list[Row], list[common.
     v1, bound = model.variance(X[n:], "v1", tol=0.05, return_bound=True)
     seconds = time.perf_counter() - fitted
     known = float(np.max((1 + bound / np.sqrt(v1)) ** 2 - 1))
-    v2 = model.variance(X[n:])
+    v2 = model.variance(X[n:], "v2")
     claim = common.Claim(
-        f"V1 at 256 points on {n:,} flights, λ = 1e-5, float64: certified to {known:.1%} in {seconds:.1f} s after a fit of "
-        f"{fitted - start:.1f} s with {landmarks:,} landmarks (V2 is {np.median(v2 / v1):.2f} times V1 in the median)",
+        f"V1 at 256 points on {n:,} flights, λ = 1e-5, float64: certified to {known:.1%} in "
+        f"{seconds:.1f} s after a fit of {fitted - start:.1f} s with {landmarks:,} landmarks (V2 "
+        f"is {np.median(v2 / v1):.2f} times V1 in the median)",
         known <= 0.05,
     )
     print(claim, flush=True)
-    return [{"what": f"V1 to 5%, n = {n:,}", "seconds": f"{seconds:.2f}", "found": f"certified to {known:.1%}"}], [claim]
+    return [
+        {
+            "what": f"V1 to 5%, n = {n:,}",
+            "seconds": f"{seconds:.2f}",
+            "found": f"certified to {known:.1%}",
+        }
+    ], [claim]
 
 
 def ten_million(n: int) -> tuple[list[Row], list[common.Claim]]:
     rng = np.random.default_rng(4)
     X = rng.random((n, FEATURES))
     y = np.sin(6 * X[:, 0]) + rng.standard_normal(n)
-    model = SketchedKernelRidge(bandwidth=1.0, sketch="landmarks", sketch_size=1024, random_state=0, backend="triton")
+    model = sketched_ridge(bandwidth=1.0, sketch="landmarks", sketch_size=1024, backend="triton")
     start = time.perf_counter()
-    v2 = model.fit(X, y).variance(X[:1000])
+    v2 = model.fit(X, y).variance(X[:1000], "v2")
     seconds = time.perf_counter() - start
     fits = bool(np.isfinite(v2).all() and (v2 > 0).all())
     claim = common.Claim(
-        f"n = {n:,}, d = 8, 1,024 landmarks: GCV and V2 at 1,000 points in {seconds:.1f} s, λ = {model.lambda_:.1e}, products in "
-        f"{model.dtype_}",
+        f"n = {n:,}, d = 8, 1,024 landmarks: GCV and V2 at 1,000 points in {seconds:.1f} s, λ = "
+        f"{model.lambda_:.1e}, products in {model.dtype_}",
         fits,
     )
     print(claim, flush=True)
-    return [{"what": f"n = {n:,}", "seconds": f"{seconds:.2f}", "found": f"λ = {model.lambda_:.1e}"}], [claim]
+    return [
+        {"what": f"n = {n:,}", "seconds": f"{seconds:.2f}", "found": f"λ = {model.lambda_:.1e}"}
+    ], [claim]
 
 
 def roofline_figure(path: Path, rows: list[Row], device: str) -> None:
@@ -294,13 +405,34 @@ def roofline_figure(path: Path, rows: list[Row], device: str) -> None:
     for mode, colour in zip(PASSES, ("#0b6e4f", "#d1495b", "#2e4057", "#edae49"), strict=True):
         mine = [row for row in rows if row["mode"] == mode]
         widths = [row["m"] for row in mine]
-        ax.plot(widths, [row["rate"] / 1e12 for row in mine], "o-", color=colour, label=f"{mode}, reached", linewidth=2)
-        ax.plot(widths, [row["ceiling"] / 1e12 for row in mine], "--", color=colour, label=f"{mode}, ceiling", linewidth=1.2)
+        ax.plot(
+            widths,
+            [row["rate"] / 1e12 for row in mine],
+            "o-",
+            color=colour,
+            label=f"{mode}, reached",
+            linewidth=2,
+        )
+        ax.plot(
+            widths,
+            [row["ceiling"] / 1e12 for row in mine],
+            "--",
+            color=colour,
+            label=f"{mode}, ceiling",
+            linewidth=1.2,
+        )
     for mode, line in (("float32", "s-"), ("float64", "s:")):
         mine = [row for row in rows if row["mode"] == mode]
         rates_ = [row["rate"] / row["gain"] / 1e12 for row in mine]
-        ax.plot([row["m"] for row in mine], rates_, line, color="0.5", label=f"unfused PyTorch, {mode}")
-    ax.set(xscale="log", yscale="log", xlabel="columns m of the sketch", ylabel="10¹² kernel evaluations a second")
+        ax.plot(
+            [row["m"] for row in mine], rates_, line, color="0.5", label=f"unfused PyTorch, {mode}"
+        )
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="columns m of the sketch",
+        ylabel="10¹² kernel evaluations a second",
+    )
     ax.set_xticks(list(WIDTHS), [str(m) for m in WIDTHS])
     ax.minorticks_off()
     ax.yaxis.set_major_formatter(lambda v, _: f"{v:g}")
@@ -316,11 +448,18 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder with the flights")
     parser.add_argument("--out", type=Path, default=common.RESULTS)
     parser.add_argument("--commit", default="", help="of the code that is measured, for the record")
-    parser.add_argument("--parts", nargs="*", default=["rates", "primitives", "million", "flights", "refined", "ten-million"])
+    parser.add_argument(
+        "--parts",
+        nargs="*",
+        default=["rates", "primitives", "million", "flights", "refined", "ten-million"],
+    )
     options = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     claims: list[common.Claim] = []
-    parts = [f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, Triton {triton.__version__}. Commit {options.commit}."]
+    parts = [
+        f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, Triton "
+        f"{triton.__version__}. Commit {options.commit}."
+    ]
     jobs: dict[str, Callable[[], tuple[list[Row], list[common.Claim]]]] = {
         "primitives": lambda: primitives(2**18, 2**14),
         "million": lambda: million(2**20),
@@ -331,7 +470,10 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     if "rates" in options.parts:
         rows, found, text = rates(2**18)
-        shown = [{k: v for k, v in row.items() if k not in ("rate", "share", "gain", "ceiling")} for row in rows]
+        shown = [
+            {k: v for k, v in row.items() if k not in ("rate", "share", "gain", "ceiling")}
+            for row in rows
+        ]
         parts += [text, common.markdown_table(shown)]
         claims += found
         common.write_csv(options.out / "gpu.csv", rows)

@@ -1,4 +1,4 @@
-"""The tiled product k(X, X) @ S, with and without its symmetry, against scikit-learn's rbf_kernel by chunks of rows."""
+"""The tiled product k(X, X) @ S against scikit-learn's rbf_kernel by chunks of rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from sklearn.utils._chunking import get_chunk_n_rows
 from sketchridge.backends import NumpyTiles
 from sketchridge.kernels import Gaussian
 
-BANDWIDTH, FEATURES, COLUMNS, CHECKED = 0.5, 5, 128, 200
+BANDWIDTH = 0.5
+FEATURES = 5
+COLUMNS = 128
+CHECKED = 200
 WANTED = {"float32": 5.0, "float64": 2.5}
 TILES = "sketchridge tiles"
 HAND_TUNED = (1000, 2000)
@@ -35,25 +38,37 @@ def chunked(X: Array, S: Array, rows: int) -> Array:
 
 
 def contenders(X: Array, S: Array, dtype: str) -> dict[str, Product]:
-    """Every way to the product, by name; scikit-learn's own number of rows is that of pairwise_distances_chunked."""
+    """Every way to the product, by name.
+
+    scikit-learn's own number of rows is that of pairwise_distances_chunked.
+    """
     own = get_chunk_n_rows(row_bytes=8 * len(X), max_n_rows=len(X))
     kernel = Gaussian(bandwidth=BANDWIDTH).fitted(X)
-    X_typed, S_typed = X.astype(dtype), S.astype(dtype)
+    X_typed = X.astype(dtype)
+    S_typed = S.astype(dtype)
     return {
         TILES: partial(NumpyTiles(dtype).matmul, kernel, X, X, S),
         f"{TILES}, every tile made": partial(NumpyTiles(dtype).matmul, kernel, X, X.copy(), S),
         baseline_name(len(X)): partial(chunked, X_typed, S_typed, own),
-        **{f"scikit-learn, chunks of {c:,} rows (by hand)": partial(chunked, X_typed, S_typed, c) for c in HAND_TUNED},
+        **{
+            f"scikit-learn, chunks of {c:,} rows (by hand)": partial(chunked, X_typed, S_typed, c)
+            for c in HAND_TUNED
+        },
     }
 
 
 def baseline_name(n: int) -> str:
-    return f"scikit-learn, its own chunks of {get_chunk_n_rows(row_bytes=8 * n, max_n_rows=n):,} rows"
+    return (
+        f"scikit-learn, its own chunks of {get_chunk_n_rows(row_bytes=8 * n, max_n_rows=n):,} rows"
+    )
 
 
 def interleaved(products: dict[str, Product], repeats: int) -> dict[str, list[float]]:
-    """Times of every product, one after the other in each round, after a round that is not counted."""
-    rounds = [{name: common.timed(product, 1)[0] for name, product in products.items()} for _ in range(1 + repeats)]
+    """Times of every product, one after the other in each round; a first round is not counted."""
+    rounds = [
+        {name: common.timed(product, 1)[0] for name, product in products.items()}
+        for _ in range(1 + repeats)
+    ]
     return {name: [times[name] for times in rounds[1:]] for name in products}
 
 
@@ -65,7 +80,8 @@ def error(product: Product, rows: Array, reference: Array) -> float:
 def measure(n: int, repeats: int, dtype: str) -> list[dict[str, object]]:
     """A row for each contender, its raw times among them."""
     rng = np.random.default_rng(0)
-    X, S = rng.uniform(size=(n, FEATURES)), rng.standard_normal((n, COLUMNS))
+    X = rng.uniform(size=(n, FEATURES))
+    S = rng.standard_normal((n, COLUMNS))
     rows = rng.choice(n, size=min(n, CHECKED), replace=False)
     reference = Gaussian(bandwidth=BANDWIDTH)(X[rows], X) @ S
     products = contenders(X, S, dtype)
@@ -101,8 +117,9 @@ def claim(rows: list[dict[str, object]], n: int, dtype: str) -> common.Claim:
     ratio = ratios[baseline_name(n)]
     by_hand = min(value for name, value in ratios.items() if "by hand" in name)
     return common.Claim(
-        f"{dtype}: at least {WANTED[dtype]:g} times faster than scikit-learn's chunked product at n = {HEADLINE:,}: {ratio:.2f}× "
-        f"at n = {n:,} ({by_hand:.2f}× against the best chunk chosen by hand)",
+        f"{dtype}: at least {WANTED[dtype]:g} times faster than scikit-learn's chunked product at "
+        f"n = {HEADLINE:,}: {ratio:.2f}× at n = {n:,} ({by_hand:.2f}× against the best chunk "
+        "chosen by hand)",
         ratio >= WANTED[dtype] if n >= HEADLINE else None,
     )
 
@@ -111,20 +128,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=HEADLINE)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="n = 2000 with 3 repeats: a trial, not a result")
+    parser.add_argument(
+        "--quick", action="store_true", help="n = 2000 with 3 repeats: a trial, not a result"
+    )
     parser.add_argument("--results", type=Path, default=common.RESULTS, help="folder of the table")
     options = parser.parse_args()
     n, repeats = (2000, 3) if options.quick else (options.n, options.repeats)
     rows = [row for dtype in WANTED for row in measure(n, repeats, dtype)]
     setting = (
-        f"n = {n:,}, d = {FEATURES}, S with {COLUMNS} columns, Gaussian kernel with bandwidth {BANDWIDTH}; the median of {repeats} "
-        "rounds, in each of which every product is computed once. The error is the largest on "
-        f"{min(n, CHECKED)} rows, relative to the largest entry, against float64 distances taken one by one."
+        f"n = {n:,}, d = {FEATURES}, S with {COLUMNS} columns, Gaussian kernel with bandwidth "
+        f"{BANDWIDTH}; the median of {repeats} rounds, in each of which every product is computed "
+        f"once. The error is the largest on {min(n, CHECKED)} rows, relative to the largest entry, "
+        "against float64 distances taken one by one."
     )
     parts = [common.machine(), setting, common.markdown_table([display(row) for row in rows])]
     common.write_csv(options.results / "kernel_product.csv", rows)
     common.write_report(
-        options.results / "kernel_product.md", "Kernel product on the CPU", parts, [claim(rows, n, dtype) for dtype in WANTED]
+        options.results / "kernel_product.md",
+        "Kernel product on the CPU",
+        parts,
+        [claim(rows, n, dtype) for dtype in WANTED],
     )
 
 

@@ -1,4 +1,4 @@
-"""How far float32 kernel products with float64 algebra carry: the error of V2 against λ/E₁, and the rule that follows."""
+"""How far float32 kernel products with float64 algebra carry: the error of V2 against λ/E₁."""
 
 from __future__ import annotations
 
@@ -19,13 +19,21 @@ from sketchridge.state import Ridge, State, build
 from sketchridge.tuning import single_precision_error
 
 Array = np.ndarray
-ROWS, POINTS, SIZE = 4000, 200, 512
+ROWS = 4000
+POINTS = 200
+SIZE = 512
 USED = 0.1  # the largest model error with which dtype="auto" still chooses float32
 DECADES = range(-1, -8, -1)
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 OFFSET = "uniform + 1e4"
 EVERYWHERE = ("uniform 5-d", "uniform 1-d", "flights", "clustered")
-RADIAL = {"uniform 5-d": 0.5, "uniform 1-d": 0.2, "flights": 3.6, "clustered": 1.0, OFFSET: 0.5}  # bandwidths
+RADIAL = {
+    "uniform 5-d": 0.5,
+    "uniform 1-d": 0.2,
+    "flights": 3.6,
+    "clustered": 1.0,
+    OFFSET: 0.5,
+}  # bandwidths
 COMBINATIONS = {
     "gaussian": (*EVERYWHERE, OFFSET),
     "matern32": EVERYWHERE,
@@ -35,26 +43,33 @@ COMBINATIONS = {
     "linear": ("uniform 5-d", "flights", "clustered", OFFSET),
 }
 SKETCHES = ("rpcholesky", "gaussian")
-VARIANCES, EVERYTHING = "variances", "fit and variances"
+VARIANCES = "variances"
+EVERYTHING = "fit and variances"
 INTRODUCTION = """\
-Kernel products dominate the cost, and single precision halves it. The m×m algebra is float64 whatever `dtype` says. Rounding in the
-products is magnified by E₁/λ (E₁ the largest eigenvalue of K): the tables show by how much V2 is off.
+Kernel products dominate the cost, and single precision halves it. The m×m algebra is float64
+whatever `dtype` says. Rounding in the products is magnified by E₁/λ (E₁ the largest eigenvalue of
+K): the tables show by how much V2 is off.
 
-The model of `tuning.single_precision_error` is `ε·max(4, u²)·E₁/λ`, with ε = 1.2e-7 and u² the largest squared norm of a training
-point in the kernel's coordinates (centred and divided by the bandwidth; 0 for kernels that are not functions of a Euclidean
-distance); it is infinite where squares of kernel values could leave the range of float32. `dtype="auto"` fits in float64 and then
+The model of `tuning.single_precision_error` is `ε·max(4, u²)·E₁/λ`, with ε = 1.2e-7 and u² the
+largest squared norm of a training point in the kernel's coordinates (centred and divided by the
+bandwidth; 0 for kernels that are not functions of a Euclidean distance); it is infinite where
+squares of kernel values could leave the range of float32. `dtype="auto"` fits in float64 and then
 uses float32
 
-- for the variances, where the model is at most `sketch_tol`/100: rounding then costs a hundredth of what the sketch may;
-- for the steps of a refinement, where it is at most 0.1. A step only has to come closer: every residual that is judged, and so
-  every bound, is taken afresh in float64, and steps that no longer help are followed by steps in float64;
+- for the variances, where the model is at most `sketch_tol`/100: rounding then costs a hundredth of
+  what the sketch may;
+- for the steps of a refinement, where it is at most 0.1. A step only has to come closer: every
+  residual that is judged, and so every bound, is taken afresh in float64, and steps that no longer
+  help are followed by steps in float64;
 - for the first residual of a refinement, where it is at most 2·`tol`.
 
-`dtype_` says what was used for the variances. `dtype="float32"` is obeyed at any λ; the second table shows what that means."""
+`dtype_` says what was used for the variances. `dtype="float32"` is obeyed at any λ; the second
+table shows what that means."""
 HEADS = {
     VARIANCES: '## float32 variances after a float64 fit, as `dtype="auto"` has them',
     EVERYTHING: '## `dtype="float32"`: the sketched sums G Sᵀ in float32 too\n\n'
-    "Landmark sketches such as rpcholesky are factorised in float64 in any case: their rows would be those above.",
+    "Landmark sketches such as rpcholesky are factorised in float64 in any case: their rows would "
+    "be those above.",
 }
 
 
@@ -72,7 +87,10 @@ class Cell:
     model: float
 
     def __str__(self) -> str:
-        return f"{self.kernel}, {self.data}, {self.sketch}, λ/E₁ = 1e{self.decade}, float32 {self.single}"
+        return (
+            f"{self.kernel}, {self.data}, {self.sketch}, λ/E₁ = 1e{self.decade}, "
+            f"float32 {self.single}"
+        )
 
     @property
     def share(self) -> float:
@@ -84,27 +102,37 @@ def draw(name: str, folder: Path) -> tuple[Array, Array]:
     """Training rows and test points of a data set."""
     count = ROWS + POINTS
     shared = {"uniform 5-d": "uniform", OFFSET: "uniform"}.get(name, name)
-    X = np.random.default_rng(0).uniform(size=(count, 1)) if name == "uniform 1-d" else SETS[shared].rows(count, folder)
+    X = (
+        np.random.default_rng(0).uniform(size=(count, 1))
+        if name == "uniform 1-d"
+        else SETS[shared].rows(count, folder)
+    )
     X = X + 1e4 if name == OFFSET else X
     return X[POINTS:], X[:POINTS]
 
 
 def fitted_kernel(name: str, data: str, X: Array) -> Kernel:
     kernel = KERNELS[name]()
-    return (kernel.with_bandwidth(RADIAL[data]) if isinstance(kernel, ScaledKernel) else kernel).fitted(X)
+    return (
+        kernel.with_bandwidth(RADIAL[data]) if isinstance(kernel, ScaledKernel) else kernel
+    ).fitted(X)
 
 
 def fitted_state(kernel: Kernel, X: Array, sketch: str, dtype: str) -> State:
     """As an estimator with this dtype builds it."""
-    return build(NumpyTiles(dtype), kernel, X, np.zeros((len(X), 1)), as_sketch(sketch, n=len(X), seed=0)).grown(SIZE)
+    return build(
+        NumpyTiles(dtype), kernel, X, np.zeros((len(X), 1)), as_sketch(sketch, n=len(X), seed=0)
+    ).grown(SIZE)
 
 
 def v2(state: State, lam: float, dtype: str, X_test: Array) -> Array:
-    return Ridge(state, lam, False, state.backend if state.backend.dtype == dtype else NumpyTiles(dtype)).v2(X_test)
+    return Ridge(
+        state, lam, False, state.backend if state.backend.dtype == dtype else NumpyTiles(dtype)
+    ).v2(X_test)
 
 
 def measure(kernel: str, data: str, sketch: str, folder: Path) -> Iterator[Cell]:
-    """A cell for each decade of λ/E₁, and for sketches with entries everywhere another with a float32 fit."""
+    """A cell for each decade of λ/E₁; for the dense sketch another one, with a float32 fit."""
     X, X_test = draw(data, folder)
     k = fitted_kernel(kernel, data, X)
     double = fitted_state(k, X, sketch, "float64")
@@ -116,7 +144,16 @@ def measure(kernel: str, data: str, sketch: str, folder: Path) -> Iterator[Cell]
         exact = v2(double, lam, "float64", X_test)
         for single, state in states.items():
             error = float(np.abs(v2(state, lam, "float32", X_test) / exact - 1).max())
-            yield Cell(kernel, data, sketch, single, double.spread, decade, error, single_precision_error(double, lam))
+            yield Cell(
+                kernel,
+                data,
+                sketch,
+                single,
+                double.spread,
+                decade,
+                error,
+                single_precision_error(double, lam),
+            )
 
 
 def measure_all(folder: Path) -> list[Cell]:
@@ -124,7 +161,11 @@ def measure_all(folder: Path) -> list[Cell]:
     for kernel, sets in COMBINATIONS.items():
         for data, sketch in product(sets, SKETCHES):
             new = list(measure(kernel, data, sketch, folder))
-            print(f"{kernel}, {data}, {sketch}: at most {max(cell.share for cell in new):.2g} of the model", flush=True)
+            print(
+                f"{kernel}, {data}, {sketch}: at most {max(cell.share for cell in new):.2g} of "
+                "the model",
+                flush=True,
+            )
             cells += new
     return cells
 
@@ -150,7 +191,9 @@ def _row(cells: list[Cell]) -> dict[str, object]:
 
 
 def claims(cells: list[Cell]) -> list[common.Claim]:
-    variances, everything = ([cell for cell in cells if cell.single == single] for single in (VARIANCES, EVERYTHING))
+    variances, everything = (
+        [cell for cell in cells if cell.single == single] for single in (VARIANCES, EVERYTHING)
+    )
     used = [cell for cell in variances if cell.model <= USED]
     return [
         _claim(f'float32 variances, model ≤ {USED:g} (where `dtype="auto"` may use them)', used),
@@ -161,12 +204,19 @@ def claims(cells: list[Cell]) -> list[common.Claim]:
 
 def _claim(where: str, cells: list[Cell]) -> common.Claim:
     worst = max(cells, key=lambda cell: cell.share)
-    return common.Claim(f"{where}: the error never exceeds the model: at most {worst.share:.2g} of it ({worst})", worst.share <= 1)
+    return common.Claim(
+        f"{where}: the error never exceeds the model: at most {worst.share:.2g} of it ({worst})",
+        worst.share <= 1,
+    )
 
 
 def exceeded(cells: list[Cell]) -> str:
     """Every case in which the error is above the model."""
-    lines = [f"- {cell}: {cell.error:.1e}, {cell.share:.2g} of the model" for cell in cells if cell.share > 1]
+    lines = [
+        f"- {cell}: {cell.error:.1e}, {cell.share:.2g} of the model"
+        for cell in cells
+        if cell.share > 1
+    ]
     return "## Above the model\n\n" + ("\n".join(lines) or "None.")
 
 
@@ -177,19 +227,26 @@ def csv_rows(cells: list[Cell]) -> list[dict[str, object]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA, help="folder of the flights")
-    parser.add_argument("--results", type=Path, default=common.RESULTS, help="folder of the CSV file")
+    parser.add_argument(
+        "--results", type=Path, default=common.RESULTS, help="folder of the CSV file"
+    )
     parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the page")
     options = parser.parse_args()
     cells = measure_all(options.data)
     setting = (
-        f"Entries are the worst relative error over {POINTS} points, against float64 products with the same sketch; n = {ROWS:,}, "
-        f"m = {SIZE:,} (or the numerical rank). A larger sketch resolves smaller eigenvalues, and so shows larger errors at small "
-        "λ: with m = 1,024 up to 2e-1 at λ/E₁ = 1e-7 on 5-d data. The model grows tenfold with every column; the last column is "
-        "the largest share of it that was reached. Made by `python benchmarks/precision.py`; all figures are in "
-        "`benchmarks/results/precision.csv`."
+        f"Entries are the worst relative error over {POINTS} points, against float64 products with "
+        f"the same sketch; n = {ROWS:,}, m = {SIZE:,} (or the numerical rank). A larger sketch "
+        "resolves smaller eigenvalues, and so shows larger errors at small λ: with m = 1,024 up to "
+        "2e-1 at λ/E₁ = 1e-7 on 5-d data. The model grows tenfold with every column; the last "
+        "column is the largest share of it that was reached. Made by `python "
+        "benchmarks/precision.py`; all figures are in `benchmarks/results/precision.csv`."
     )
     common.write_csv(options.results / "precision.csv", csv_rows(cells))
-    tables = [part for single, head in HEADS.items() for part in (head, table([c for c in cells if c.single == single]))]
+    tables = [
+        part
+        for single, head in HEADS.items()
+        for part in (head, table([c for c in cells if c.single == single]))
+    ]
     parts = [INTRODUCTION, setting, *tables, exceeded(cells)]
     common.write_report(options.docs / "precision.md", "Single precision", parts, claims(cells))
 

@@ -1,11 +1,12 @@
-"""A simulated laboratory: 300 of 5,000 recipes are measured, chosen by the model, against 300 chosen at random."""
+"""A simulated laboratory: 300 of 5,000 recipes, chosen by the model or at random, are measured."""
 
 import numpy as np
 
 from sketchridge import ActiveLearner, SketchedKernelRidge
 
 rng = np.random.default_rng(0)
-recipes = np.where(rng.random((5000, 1)) < 0.9, rng.normal(0, 0.4, (5000, 2)), rng.uniform(-3, 3, (5000, 2)))
+usual = rng.random((5000, 1)) < 0.9
+recipes = np.where(usual, rng.normal(0, 0.4, (5000, 2)), rng.uniform(-3, 3, (5000, 2)))
 
 
 def strength(x):
@@ -18,8 +19,9 @@ def measure(ids):
 
 
 def campaign(acquisition, seed):
+    model = SketchedKernelRidge(fit_intercept=True)
     learner = ActiveLearner(
-        SketchedKernelRidge(fit_intercept=True), recipes, batch_size=30, acquisition=acquisition, stop=300, random_state=seed
+        model, recipes, batch_size=30, acquisition=acquisition, stop=300, random_state=seed
     )
     while not learner.should_stop():
         ids = learner.ask()
@@ -31,4 +33,5 @@ def campaign(acquisition, seed):
 if __name__ == "__main__":
     for acquisition in ("weighted", "uniform"):
         errors = [campaign(acquisition, seed) for seed in range(5)]
-        print(f"{acquisition:<9} error over all recipes {np.mean(errors):.3f} (from {min(errors):.3f} to {max(errors):.3f})")
+        spread = f"from {min(errors):.3f} to {max(errors):.3f}"
+        print(f"{acquisition:<9} error over all recipes {np.mean(errors):.3f} ({spread})")

@@ -14,7 +14,9 @@ def main(rounds=10, batch_size=5):
     y = np.full(len(X), np.nan)  # scikit-activeml marks what is not labeled
     start = rng.choice(len(X), 10, replace=False)
     y[start] = truth[start]
-    model = SklearnNormalRegressor(SketchedKernelRidge(fit_intercept=True, bandwidth=1.0, random_state=0))
+    model = SklearnNormalRegressor(
+        SketchedKernelRidge(fit_intercept=True, bandwidth=1.0, random_state=0)
+    )
     query = GreedySamplingTarget(random_state=0)
     for _ in range(rounds):
         ids = query.query(X, y, reg=model, batch_size=batch_size)
@@ -22,7 +24,10 @@ def main(rounds=10, batch_size=5):
     model.fit(X, y)
     mean, std = model.predict(X, return_std=True)
     error = np.sqrt(np.mean((mean - truth) ** 2))
-    print(f"{np.isfinite(y).sum()} labels: error {error:.3f}, standard errors from {std.min():.3f} to {std.max():.3f}")
+    print(
+        f"{np.isfinite(y).sum()} labels: error {error:.3f}, standard errors from {std.min():.3f} "
+        f"to {std.max():.3f}"
+    )
     return error, std
 
 

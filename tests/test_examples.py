@@ -11,11 +11,15 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 def run(name):
-    return subprocess.run([sys.executable, EXAMPLES / name], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [sys.executable, EXAMPLES / name], capture_output=True, text=True, check=True
+    ).stdout
 
 
 def test_the_laboratory_learns_more_from_chosen_points():
-    errors = [float(line.split("recipes ")[1].split()[0]) for line in run("laboratory.py").splitlines()]
+    errors = [
+        float(line.split("recipes ")[1].split()[0]) for line in run("laboratory.py").splitlines()
+    ]
     assert errors[0] < 0.5 * errors[1]
 
 

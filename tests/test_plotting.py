@@ -111,7 +111,8 @@ def test_observed_predicted_draws_bars_and_marks_what_lies_outside(
     estimator = ExactKernelRidge(alpha=0.5).fit(X[:40], y[:40])
     ax = plot_observed_predicted(estimator, X, y, confidence_level=0.5)
     low, high = estimator.predict_interval(X, 0.5)
-    mean, inside = estimator.predict(X), (low <= y) & (y <= high)
+    mean = estimator.predict(X)
+    inside = (low <= y) & (y <= high)
     assert 0 < inside.sum() < len(y)
     segments = np.array(ax.containers[0].lines[2][0].get_segments())
     np.testing.assert_allclose(segments[:, :, 0], np.column_stack([mean, mean]))
@@ -128,7 +129,8 @@ def test_observed_predicted_draws_bars_and_marks_what_lies_outside(
 
 def test_given_axes_are_used(data: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = data
-    estimator, (_, axes) = ExactKernelRidge(alpha=0.5).fit(X, y), plt.subplots(1, 2)
+    estimator = ExactKernelRidge(alpha=0.5).fit(X, y)
+    _, axes = plt.subplots(1, 2)
     assert plot_interval(estimator, X, y, ax=axes[0]) is axes[0]
     assert plot_observed_predicted(estimator, X, y, ax=axes[1]) is axes[1]
     assert len(plt.get_fignums()) == 1

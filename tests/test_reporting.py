@@ -17,7 +17,8 @@ class Balanced(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.open, self.seen = [], []
+        self.open = []
+        self.seen = []
 
     def handle_starttag(self, tag, attrs):
         self.seen.append((tag, dict(attrs)))
@@ -39,7 +40,10 @@ def test_a_page_is_one_balanced_document_without_links_to_elsewhere():
     figure, ax = plt.subplots()
     ax.plot([1, 2])
     html = page(
-        "A <title>", "Lead & more", [Section("One", "First.\n\nSecond.", [picture(figure, 'a "line"'), table([{"a": 1}])])], "End"
+        "A <title>",
+        "Lead & more",
+        [Section("One", "First.\n\nSecond.", [picture(figure, 'a "line"'), table([{"a": 1}])])],
+        "End",
     )
     plt.close(figure)
     parser = parsed(html)
@@ -53,7 +57,10 @@ def test_a_page_is_one_balanced_document_without_links_to_elsewhere():
 
 
 def test_cells_are_escaped_and_numbers_formatted():
-    html = table([{"name": "<b>", "n": 12345, "x": 0.000123456, "verdict": "holds", "none": None}], classes={"holds": "good"})
+    html = table(
+        [{"name": "<b>", "n": 12345, "x": 0.000123456, "verdict": "holds", "none": None}],
+        classes={"holds": "good"},
+    )
     parsed(html)
     assert "&lt;b&gt;" in html
     assert '<td class="number">12,345</td>' in html

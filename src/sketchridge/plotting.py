@@ -1,4 +1,4 @@
-"""Pictures: a model with its intervals, what it predicted against what was observed, and the course of a campaign."""
+"""Pictures: a model with its intervals, predictions against observations, a campaign's course."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ __all__ = [
 ]
 
 Array = np.ndarray
-_BLUE, _RED, _GREY = "#1f5a8a", "#c8443c", "#6b6b6b"
+_BLUE = "#1f5a8a"
+_RED = "#c8443c"
+_GREY = "#6b6b6b"
 _LINES = (_BLUE, _RED, "#3a8f5c", "#e08e45", "#8d6a9f", "#2e4057", "#7a7a7a", "#4f9dc4")
 _MISSING = "Plotting needs matplotlib, which is not installed: pip install 'sketchridge[plot]'."
 
@@ -37,7 +39,9 @@ def plot_interval(
     confidence_level: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot the mean and its intervals along one feature, the others at their medians, with the data.
+    """Plot the mean and its intervals along one feature, with the data.
+
+    The other features are held at their medians.
 
     Parameters
     ----------
@@ -51,7 +55,8 @@ def plot_interval(
     values, y = _checked(X, y)
     if not 0 <= feature < values.shape[1]:
         raise ValueError(
-            f"feature={feature!r} is not a column of X, which has {values.shape[1]}: give 0 to {values.shape[1] - 1}."
+            f"feature={feature!r} is not a column of X, which has {values.shape[1]}: give 0 to "
+            f"{values.shape[1] - 1}."
         )
     points = np.tile(np.median(values, axis=0), (grid, 1))
     x = points[:, feature] = np.linspace(values[:, feature].min(), values[:, feature].max(), grid)
@@ -77,9 +82,10 @@ def plot_interval(
 def plot_observed_predicted(
     estimator: Any, X: Any, y: Any, *, confidence_level: float = 0.95, ax: Axes | None = None
 ) -> Axes:
-    """Plot observations against predicted means, with the interval for a new observation at each as an error bar.
+    """Plot observations against predicted means, with intervals as error bars.
 
-    The bars are centred on the diagonal; an observation outside its bar is marked.
+    The intervals are for a new observation. The bars are centred on the diagonal; an observation
+    outside its bar is marked.
 
     Parameters
     ----------
@@ -130,21 +136,20 @@ def plot_observed_predicted(
 def plot_error_curve(history: Sequence[Mapping[str, Any]], *, ax: Axes | None = None) -> Axes:
     """Plot the leave-one-out error of an active learner against its labels, from its `history_`."""
     ax = _axes(ax)
-    labels, errors = (
-        [row["labels"] for row in history],
-        [np.sqrt(row["loo_error"]) for row in history],
-    )
+    labels = [row["labels"] for row in history]
+    errors = [np.sqrt(row["loo_error"]) for row in history]
     ax.plot(labels, errors, color=_BLUE, marker="o", markersize=4, linewidth=2)
     ax.set(xlabel="labels", ylabel="leave-one-out error (root mean square)", ylim=(0, None))
     return ax
 
 
 def plot_scores(scores: Array, *, ax: Axes | None = None) -> Axes:
-    """Plot the distribution of the scores (t,) of the points that could still be asked for, on a log scale."""
+    """Plot the distribution of the scores (t,) of points to ask for, on a logarithmic scale."""
     ax = _axes(ax)
     positive = scores[scores > 0]
     if len(positive):
-        low, high = positive.min(), positive.max()
+        low = positive.min()
+        high = positive.max()
         bins: Any = np.geomspace(low, high, 40) if high > low else 10
         ax.hist(positive, bins=bins, color=_BLUE, alpha=0.75)
         ax.axvline(positive.mean(), color=_RED, linewidth=1.5, label=f"mean {positive.mean():.3g}")
@@ -215,7 +220,8 @@ def plot_estimates(
     step = 0.0 if log or len(every) < 2 else 0.6 * (every[1] - every[0]) / max(len(series), 1)
     for k, (name, estimates) in enumerate(series.items()):
         shift = step * (k - (len(series) - 1) / 2)  # bars of different lines side by side
-        x, mean = [x + shift for x in estimates], [e.mean for e in estimates.values()]
+        x = [x + shift for x in estimates]
+        mean = [e.mean for e in estimates.values()]
         bars = [
             [e.mean - e.low for e in estimates.values()],
             [e.high - e.mean for e in estimates.values()],
@@ -254,10 +260,12 @@ def new_figure(
 
 def _checked(X: Any, y: Any) -> tuple[Array, Array]:
     """X and y as float arrays of the shapes (t, d) and (t,)."""
-    values, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+    values = np.asarray(X, dtype=float)
+    y = np.asarray(y, dtype=float)
     if values.ndim != 2 or y.shape != values.shape[:1]:
         raise ValueError(
-            f"Plotting needs X of shape (t, d) and one target y of shape (t,), got {values.shape} and {y.shape}."
+            f"Plotting needs X of shape (t, d) and one target y of shape (t,), got {values.shape} "
+            f"and {y.shape}."
         )
     return values, y
 
@@ -265,9 +273,13 @@ def _checked(X: Any, y: Any) -> tuple[Array, Array]:
 def _intervals(
     estimator: Any, X: Any, confidence_level: float
 ) -> tuple[Array, tuple[Array, Array], tuple[Array, Array]]:
-    """The mean, the interval for the mean and the one for a new observation, through a pipeline's transformers if there are any."""
+    """The mean, the interval for the mean and the one for a new observation.
+
+    A pipeline's transformers are applied first.
+    """
     if hasattr(estimator, "steps"):
-        estimator, X = estimator[-1], estimator[:-1].transform(X)
+        X = estimator[:-1].transform(X)
+        estimator = estimator[-1]
     inner = estimator.predict_interval(X, confidence_level, include_noise=False)
     return estimator.predict(X), inner, estimator.predict_interval(X, confidence_level)
 

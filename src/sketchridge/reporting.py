@@ -1,4 +1,4 @@
-"""A page to show to a colleague: figures, tables and text in one HTML file that needs nothing else."""
+"""A page for a colleague: figures, tables and text in one HTML file that needs nothing else."""
 
 from __future__ import annotations
 
@@ -17,19 +17,26 @@ __all__ = ["Section", "page", "picture", "table"]
 _STYLE = """
 :root { --ink: #1c2733; --soft: #5d6b7a; --line: #dfe5eb; --accent: #1f5a8a; --paper: #fbfcfd; }
 * { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.55 Georgia, "Times New Roman", serif; }
+body { margin: 0; background: var(--paper); color: var(--ink); }
+body { font: 16px/1.55 Georgia, "Times New Roman", serif; }
 main { max-width: 62rem; margin: 0 auto; padding: 3rem 1.5rem 5rem; }
 h1 { font-size: 2rem; line-height: 1.2; margin: 0 0 .4rem; }
-h2 { font-size: 1.3rem; margin: 2.6rem 0 .6rem; padding-top: 1.2rem; border-top: 1px solid var(--line); }
+h2 { font-size: 1.3rem; margin: 2.6rem 0 .6rem; }
+h2 { padding-top: 1.2rem; border-top: 1px solid var(--line); }
 .lead { color: var(--soft); font-size: 1.08rem; margin: 0 0 1.5rem; }
 figure { margin: 1.2rem 0; }
 img { max-width: 100%; height: auto; display: block; margin: 0 auto; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; font: 14px/1.45 system-ui, sans-serif; margin: 1rem 0; width: 100%; }
-th, td { text-align: left; padding: .4rem .7rem .4rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+table { border-collapse: collapse; margin: 1rem 0; width: 100%; }
+table { font: 14px/1.45 system-ui, sans-serif; }
+th, td { text-align: left; padding: .4rem .7rem .4rem 0; vertical-align: top; }
+th, td { border-bottom: 1px solid var(--line); }
 th { color: var(--soft); font-weight: 600; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; padding-right: 1.2rem; white-space: nowrap; }
-.good { color: #1d7a4d; font-weight: 600; } .bad { color: #b8362f; font-weight: 600; } .open { color: #9a6a00; font-weight: 600; }
+td.number { text-align: right; padding-right: 1.2rem; }
+td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
+.good { color: #1d7a4d; font-weight: 600; }
+.bad { color: #b8362f; font-weight: 600; }
+.open { color: #9a6a00; font-weight: 600; }
 footer { margin-top: 3rem; color: var(--soft); font-size: .9rem; }
 """
 
@@ -45,17 +52,21 @@ class Section:
 
 def page(title: str, lead: str, sections: Iterable[Section], footer: str = "") -> str:
     """The whole document."""
-    body = "\n".join(f"<section><h2>{escape(s.title)}</h2>{_paragraphs(s.text)}{''.join(s.pieces)}</section>" for s in sections)
+    body = "\n".join(
+        f"<section><h2>{escape(s.title)}</h2>{_paragraphs(s.text)}{''.join(s.pieces)}</section>"
+        for s in sections
+    )
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>\n'
+        '<!doctype html>\n<html lang="en"><head><meta '
+        f'charset="utf-8"><title>{escape(title)}</title><meta name="viewport" '
+        f'content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>\n'
         f'<body><main><h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p>\n{body}\n'
         f"<footer>{escape(footer)}</footer></main></body></html>\n"
     )
 
 
 def picture(figure: Figure, description: str) -> str:
-    """A matplotlib figure as part of the page; the description stands in for it where it cannot be seen."""
+    """A matplotlib figure as part of the page; the description is for those who cannot see it."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight")
     data = base64.b64encode(buffer.getvalue()).decode()
@@ -67,8 +78,12 @@ def table(rows: Sequence[dict[str, Any]], *, classes: dict[str, str] | None = No
     if not rows:
         return ""
     head = "".join(f"<th>{escape(str(name))}</th>" for name in rows[0])
-    body = "".join("<tr>" + "".join(_cell(value, classes or {}) for value in row.values()) + "</tr>" for row in rows)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    body = "".join(
+        "<tr>" + "".join(_cell(value, classes or {}) for value in row.values()) + "</tr>"
+        for row in rows
+    )
+    content = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    return f'<div class="wide"><table>{content}</table></div>'
 
 
 def _cell(value: Any, classes: dict[str, str]) -> str:

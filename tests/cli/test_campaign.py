@@ -1,4 +1,4 @@
-"""The command line: a campaign from the first file to the report, and files that are refused whole."""
+"""The command line: a campaign from first file to report, and files that are refused whole."""
 
 from __future__ import annotations
 

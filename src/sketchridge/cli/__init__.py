@@ -13,6 +13,7 @@ def main() -> None:
         from sketchridge.cli.app import app
     except ImportError as error:
         sys.exit(
-            f"The command line needs packages that are not installed ({error}): pip install 'sketchridge[cli]'."
+            f"The command line needs packages that are not installed ({error}): pip install "
+            "'sketchridge[cli]'."
         )
     app()

@@ -1,4 +1,4 @@
-"""A campaign from the terminal: start it, ask what to measure, tell what was measured, see how it goes."""
+"""A campaign from the terminal: start it, ask what to measure, tell what was measured."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ def new(
     )
     learner.tell(rows, y)
     console.print(
-        f"A campaign over {len(table.ids):,} points with {table.features.width} features: {', '.join(table.features.columns)}."
+        f"A campaign over {len(table.ids):,} points with {table.features.width} features: "
+        f"{', '.join(table.features.columns)}."
     )
     console.print(
         f"{len(rows):,} of them are labeled already."
@@ -123,7 +124,8 @@ def ask(
     ids, probability = learner.ask(n, return_probability=True)
     _write_points(table, ids, output, probability)
     console.print(
-        f"{len(ids)} points to measure are in {output}; fill its column {table.target!r} and tell it."
+        f"{len(ids)} points to measure are in {output}; fill its column {table.target!r} and tell "
+        "it."
     )
 
 
@@ -161,7 +163,8 @@ def tell(
         raise ValueError(f"{labels} was refused and nothing was changed: {error}") from None
     after = len(learner.labeled_ids_)
     console.print(
-        f"{after - before} labels kept, {after} in all; {len(learner.pending_ids_)} points are pending."
+        f"{after - before} labels kept, {after} in all; {len(learner.pending_ids_)} points are "
+        "pending."
     )
     if learner.should_stop():
         console.print(f"[bold]Time to stop:[/] {learner.stop_reason_}.")
@@ -198,15 +201,18 @@ def release(
 def status(store: Store = _DEFAULT, pool: PoolPath = None) -> None:
     """Labels so far, the error curve and what the next points are expected to teach."""
     learner, table = _opened(store, pool)
-    stop, history = learner.should_stop(), learner.history_
+    stop = learner.should_stop()
+    history = learner.history_
     console.print(
-        f"[bold]{len(learner.labeled_ids_):,}[/] labels and {len(learner.pending_ids_)} pending of {len(table.ids):,} points."
+        f"[bold]{len(learner.labeled_ids_):,}[/] labels and {len(learner.pending_ids_)} pending of "
+        f"{len(table.ids):,} points."
     )
     if history:
         console.print(_history_table(history))
         errors = [np.sqrt(row["loo_error"]) for row in history]
         console.print(
-            f"Leave-one-out error by round: {_sparkline(errors)}  {errors[0]:.4g} to {errors[-1]:.4g}"
+            f"Leave-one-out error by round: {_sparkline(errors)}  {errors[0]:.4g} to "
+            f"{errors[-1]:.4g}"
         )
         console.print(_gain_sentence(learner))
     else:
@@ -242,7 +248,7 @@ def export(
     store: Store = _DEFAULT,
     pool: PoolPath = None,
 ) -> None:
-    """Write every label with its features, its prediction, and the round and probability of its draw."""
+    """Write every label with its features, and the round and probability of its draw."""
     learner, table = _opened(store, pool)
     _check_output(output, force)
     ids, Y = learner._store.labels()
@@ -261,7 +267,8 @@ def _opened(store: str, path: Path | None) -> tuple[ActiveLearner, PoolTable]:
     notes = SQLStore.open(store).settings().get("notes") or {}
     if not notes:
         raise ValueError(
-            "This campaign was not started from the command line: continue it in Python with ActiveLearner.resume."
+            "This campaign was not started from the command line: continue it in Python with "
+            "ActiveLearner.resume."
         )
     file = path or Path(notes["path"])
     if not file.is_file():
@@ -282,7 +289,8 @@ def _check_output(path: Path, force: bool) -> None:
         raise ValueError(f"There is no folder {path.parent}.")
     if path.exists() and not force:
         raise ValueError(
-            f"{path} exists, and may hold labels: give another name with -o, or --force to overwrite it."
+            f"{path} exists, and may hold labels: give another name with -o, or --force to "
+            "overwrite it."
         )
 
 
@@ -311,7 +319,8 @@ def _history_table(history: list[dict[str, Any]]) -> Table:
 
 
 def _sparkline(values: list[float]) -> str:
-    low, high = min(values), max(values)
+    low = min(values)
+    high = max(values)
     span = (high - low) or 1.0
     return "".join(_BARS[round(7 * (value - low) / span)] for value in values[-60:])
 
@@ -321,6 +330,6 @@ def _gain_sentence(learner: ActiveLearner) -> str:
         return "Every point is labeled or pending: there is nothing left to ask for."
     ours, even = learner.expected_gain()
     return (
-        f"Expected gain of the next {len(learner.preview())} points: the pool's mean posterior variance falls by {ours:.1%}, "
-        f"against {even:.1%} with points drawn evenly."
+        f"Expected gain of the next {len(learner.preview())} points: the pool's mean posterior "
+        f"variance falls by {ours:.1%}, against {even:.1%} with points drawn evenly."
     )

@@ -15,12 +15,15 @@ __all__ = ["campaign_page"]
 
 def campaign_page(learner: ActiveLearner, target: str, gain: str, shown: int) -> str:
     """One HTML document, with up to ``shown`` points of the pool in the map."""
-    history, labeled, pending = learner.history_, learner.labeled_ids_, learner.pending_ids_
+    history = learner.history_
+    labeled = learner.labeled_ids_
+    pending = learner.pending_ids_
     rows = learner._open_rows()
     errors = [np.sqrt(row["loo_error"]) for row in history]
     lead = (
-        f"{len(labeled):,} labels of {target!r} and {len(pending)} points pending, of {len(learner._pool):,} candidates. "
-        f"The leave-one-out error went from {errors[0]:.4g} to {errors[-1]:.4g}. {gain}"
+        f"{len(labeled):,} labels of {target!r} and {len(pending)} points pending, of "
+        f"{len(learner._pool):,} candidates. The leave-one-out error went from {errors[0]:.4g} to "
+        f"{errors[-1]:.4g}. {gain}"
     )
     sample = learner._pool[np.unique(np.linspace(0, len(learner._pool) - 1, shown).astype(int))]
     figures = []
@@ -44,13 +47,14 @@ def campaign_page(learner: ActiveLearner, target: str, gain: str, shown: int) ->
     sections = [
         Section(
             "Error as labels arrive",
-            "Each point is predicted by a model that has not seen it. The points were chosen because they are hard, so this error "
-            "is above that on an even sample of the pool.",
+            "Each point is predicted by a model that has not seen it. The points were chosen "
+            "because they are hard, so this error is above that on an even sample of the pool.",
             [picture(figures[0], "leave-one-out error against the number of labels")],
         ),
         Section(
             "What is left to learn",
-            "The scores of the points that can still be asked for. A long tail to the right means that some regions are unknown.",
+            "The scores of the points that can still be asked for. A long tail to the right means "
+            "that some regions are unknown.",
             [picture(figures[1], "histogram of the scores")],
         ),
         Section(

@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from sketchridge.experiments import EXPERIMENTS
-from sketchridge.experiments.report import claims_of, write_report
-from sketchridge.experiments.runner import run_experiments
+from sketchridge.paper.experiments import EXPERIMENTS
+from sketchridge.paper.report import claims_of, write_report
+from sketchridge.paper.runner import run_experiments
 
 __all__ = ["reproduce"]
 
@@ -33,7 +33,7 @@ def reproduce(
         Path | None, typer.Option(help="Folder with the flights and weather files.")
     ] = None,
 ) -> None:
-    """Run the paper's experiments and write report.html: every figure, and every claim with its verdict."""
+    """Run the paper's experiments and write report.html: every figure, every claim's verdict."""
     wanted = list(EXPERIMENTS) if not names or "all" in names else names
     unknown = [name for name in wanted if name not in EXPERIMENTS]
     if unknown:

@@ -24,7 +24,10 @@ ID = "id"
 
 @dataclass(frozen=True, eq=False)
 class PoolTable:
-    """Candidates with their ids and features; the target is what is measured, known for some of them perhaps."""
+    """Candidates with their ids and features.
+
+    The target is what is measured; it may be known for some of them.
+    """
 
     ids: pl.Series
     features: pl.DataFrame
@@ -48,7 +51,8 @@ class PoolTable:
         ids = frame[id_column] if id_column else pl.Series(ID, range(len(frame)))
         if ids.null_count() or ids.n_unique() < len(ids):
             raise ValueError(
-                f"The column {ids.name!r} of {path} must name each row once, without gaps: give another one as --id."
+                f"The column {ids.name!r} of {path} must name each row once, without gaps: give "
+                "another one as --id."
             )
         features = frame.drop(
             [name for name in (id_column, target, *ignore) if name in frame.columns]
@@ -95,14 +99,20 @@ class PoolTable:
 
 
 def read_labels(path: Path, pool: PoolTable) -> tuple[Array, Array]:
-    """Row numbers of the pool and labels. ValueError, naming the rows, for anything but one finite label an id."""
-    frame, name = read_table(path), pool.ids.name
+    """Row numbers of the pool, and labels.
+
+    Anything but one finite label for each id is a ValueError that names the rows.
+    """
+    frame = read_table(path)
+    name = pool.ids.name
     for column in (name, pool.target):
         if column not in frame.columns:
             raise ValueError(
-                f"{path} has no column {column!r}; it needs {name!r} and {pool.target!r}, and has {_names(frame.columns)}."
+                f"{path} has no column {column!r}; it needs {name!r} and {pool.target!r}, and has "
+                f"{_names(frame.columns)}."
             )
-    rows, y = pool.rows(frame[name]), _numbers(frame[pool.target])
+    rows = pool.rows(frame[name])
+    y = _numbers(frame[pool.target])
     repeated = frame[name].is_duplicated().to_numpy() & (rows >= 0)
     blank = frame[pool.target].is_null().to_numpy()
     problems = {
@@ -112,13 +122,15 @@ def read_labels(path: Path, pool: PoolTable) -> tuple[Array, Array]:
         f"a {pool.target!r} that is no finite number": ~blank & ~np.isfinite(y),
     }
     found = [
-        f"{what} in {_rows(np.flatnonzero(bad))} ({_some(frame[name].filter(pl.Series(bad)).unique(maintain_order=True))})"
+        f"{what} in {_rows(np.flatnonzero(bad))} "
+        f"({_some(frame[name].filter(pl.Series(bad)).unique(maintain_order=True))})"
         for what, bad in problems.items()
         if bad.any()
     ]
     if found:
         raise ValueError(
-            f"{path} was refused and nothing was changed: {'; '.join(found)}. Rows are counted from 1, below the header."
+            f"{path} was refused and nothing was changed: {'; '.join(found)}. Rows are counted "
+            "from 1, below the header."
         )
     if not len(frame):
         raise ValueError(f"{path} holds no labels.")
@@ -153,7 +165,8 @@ def _check_features(features: pl.DataFrame, path: Path) -> None:
     ]
     if text:
         raise ValueError(
-            f"Columns of {path} that are not numeric: {_names(text)}. Encode them first, or leave them out with --ignore."
+            f"Columns of {path} that are not numeric: {_names(text)}. Encode them first, or leave "
+            "them out with --ignore."
         )
     if not features.width or not features.height:
         raise ValueError(
@@ -163,7 +176,8 @@ def _check_features(features: pl.DataFrame, path: Path) -> None:
     bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
     if len(bad):
         raise ValueError(
-            f"Features are missing or infinite in {_rows(bad)} of {path}: remove or fill such rows first."
+            f"Features are missing or infinite in {_rows(bad)} of {path}: remove or fill such rows "
+            "first."
         )
 
 

@@ -24,13 +24,16 @@ def download(folder: Path | str, sources: Sequence[tuple[str, str]]) -> None:
     try:
         import pooch
     except ImportError as error:
-        raise ImportError("Downloading needs pooch, which is not installed: pip install 'sketchridge[data]'.") from error
+        raise ImportError(
+            "Downloading needs pooch, which is not installed: pip install 'sketchridge[data]'."
+        ) from error
     for name, address in sources:
         try:
             pooch.retrieve(address, known_hash=None, fname=name, path=folder, progressbar=False)
         except Exception as error:
             raise OSError(
-                f"{name} could not be downloaded from {address}: {error}. Put the file into {folder} yourself."
+                f"{name} could not be downloaded from {address}: {error}. Put the file into "
+                f"{folder} yourself."
             ) from error
 
 
@@ -39,5 +42,8 @@ def tables() -> Any:
     try:
         import polars
     except ImportError as error:
-        raise ImportError("Reading these files needs polars, which is not installed: pip install 'sketchridge[data]'.") from error
+        raise ImportError(
+            "Reading these files needs polars, which is not installed: pip install "
+            "'sketchridge[data]'."
+        ) from error
     return polars

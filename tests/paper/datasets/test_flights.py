@@ -7,7 +7,7 @@ import bz2
 import numpy as np
 import pytest
 
-from sketchridge.datasets import FLIGHT_NAMES, load_flights
+from sketchridge.paper.datasets import FLIGHT_NAMES, load_flights
 
 HEADER = (
     "Year,Month,DayofMonth,DayOfWeek,DepTime,CRSDepTime,ArrTime,CRSArrTime,UniqueCarrier,FlightNum,TailNum,ActualElapsedTime,"
@@ -18,7 +18,8 @@ HEADER = (
 
 def flight(tail="N1", month=1, dep="2003", arr="2211", air="116", delay="-14", distance=810):
     return (
-        f"2008,{month},3,4,{dep},1955,{arr},2225,WN,335,{tail},128,150,{air},{delay},8,IAD,TPA,{distance},4,8,0,,0,NA,NA,NA,NA,NA\n"
+        f"2008,{month},3,4,{dep},1955,{arr},2225,WN,335,{tail},128,150,{air},{delay},8,IAD,TPA,"
+        f"{distance},4,8,0,,0,NA,NA,NA,NA,NA\n"
     )
 
 
@@ -32,7 +33,16 @@ PLANES = (
     "N5,Corporation,BOEING,02/13/2004,737,Valid,Fixed Wing Multi-Engine,Turbo-Fan,2008\n"
 )
 GOOD = [flight(), flight("N5", month=12, dep="5", arr="55", air="50", delay="120", distance=300)]
-BAD = [flight("N2"), flight("N3"), flight("N4"), flight("N9"), flight("NA"), flight(dep="NA"), flight(air="NA"), flight(delay="NA")]
+BAD = [
+    flight("N2"),
+    flight("N3"),
+    flight("N4"),
+    flight("N9"),
+    flight("NA"),
+    flight(dep="NA"),
+    flight(air="NA"),
+    flight(delay="NA"),
+]
 
 
 @pytest.fixture
@@ -42,7 +52,9 @@ def folder(tmp_path):
     return tmp_path
 
 
-EXPECTED = np.array([[1, 3, 4, 10, 116, 810, 2211, 2003], [12, 3, 4, 0, 50, 300, 55, 5]], dtype=float)
+EXPECTED = np.array(
+    [[1, 3, 4, 10, 116, 810, 2211, 2003], [12, 3, 4, 0, 50, 300, 55, 5]], dtype=float
+)
 
 
 def test_the_original_files_give_complete_rows_with_the_age_of_the_aircraft(folder):
@@ -59,7 +71,9 @@ def test_the_compressed_original_is_the_same(folder):
 
 
 def test_a_ready_file(tmp_path):
-    np.savez(tmp_path / "flights.npz", X=EXPECTED.astype(np.int16), y=np.array([1, 2], dtype=np.int16))
+    np.savez(
+        tmp_path / "flights.npz", X=EXPECTED.astype(np.int16), y=np.array([1, 2], dtype=np.int16)
+    )
     X, y = load_flights(str(tmp_path))
     np.testing.assert_array_equal(X, EXPECTED)
     np.testing.assert_array_equal(y, [1, 2])
@@ -93,7 +107,12 @@ def test_what_is_missing_or_malformed_is_said(folder):
 
 
 @pytest.mark.parametrize(
-    "arrays", [{"X": np.ones((3, 8))}, {"X": np.ones((3, 7)), "y": np.ones(3)}, {"X": np.ones((3, 8)), "y": np.ones(2)}]
+    "arrays",
+    [
+        {"X": np.ones((3, 8))},
+        {"X": np.ones((3, 7)), "y": np.ones(3)},
+        {"X": np.ones((3, 8)), "y": np.ones(2)},
+    ],
 )
 def test_a_bad_ready_file(tmp_path, arrays):
     np.savez(tmp_path / "flights.npz", **arrays)
@@ -108,5 +127,8 @@ def test_a_failed_download_says_where_to_put_the_file(tmp_path, monkeypatch):
         raise ConnectionError("no network")
 
     monkeypatch.setattr(pooch, "retrieve", refuse)
-    with pytest.raises(OSError, match=r"2008.csv.bz2 could not be downloaded from .*: no network. Put the file into"):
+    with pytest.raises(
+        OSError,
+        match=r"2008.csv.bz2 could not be downloaded from .*: no network. Put the file into",
+    ):
         load_flights(tmp_path / "new", download=True)

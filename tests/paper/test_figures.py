@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from sketchridge import exact
-from sketchridge.experiments import EXPERIMENTS
-from sketchridge.experiments.base import FAILS, HOLDS, OPEN
-from sketchridge.experiments.campaigns import RealCampaign, Strategy, SyntheticCampaign, errors
-from sketchridge.experiments.mixture import KERNEL, mixture
-from sketchridge.experiments.sup_gap import DECAYS, GRID, variances
 from sketchridge.kernels import CubicSpline
+from sketchridge.paper.base import FAILS, HOLDS, OPEN
+from sketchridge.paper.campaigns import Strategy, errors
+from sketchridge.paper.experiments import EXPERIMENTS
+from sketchridge.paper.mixture import KERNEL, mixture
+from sketchridge.paper.real import RealCampaign
+from sketchridge.paper.sup_gap import DECAYS, GRID, variances
+from sketchridge.paper.synthetic import SyntheticCampaign
 from sketchridge.sketches import GaussianSketch
 
 VERDICTS = {HOLDS, FAILS, OPEN}
@@ -19,7 +21,15 @@ CHEAP = [name for name in EXPERIMENTS if name.startswith("fig1") or name == "fig
 
 
 def test_every_figure_of_the_paper_is_there():
-    assert list(EXPERIMENTS) == [f"fig1{c}" for c in "abcdef"] + ["fig2", "fig3-1", "fig3-2", "fig4", "fig5", "timing", "update"]
+    assert list(EXPERIMENTS) == [f"fig1{c}" for c in "abcdef"] + [
+        "fig2",
+        "fig3-1",
+        "fig3-2",
+        "fig4",
+        "fig5",
+        "timing",
+        "update",
+    ]
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -30,7 +40,9 @@ def test_full_runs_have_the_papers_repetitions_and_cells_are_distinct(name):
         assert len(set(cells)) == len(cells) > 0
     if name.startswith("fig1"):
         first = experiment.cells(True)[0]["value"]
-        assert sum(cell["count"] for cell in experiment.cells(True) if cell["value"] == first) == 200
+        assert (
+            sum(cell["count"] for cell in experiment.cells(True) if cell["value"] == first) == 200
+        )
     if name.startswith("fig3"):
         assert len({cell["seed"] for cell in experiment.cells(True)}) == 30
 
@@ -53,13 +65,15 @@ def test_variances_are_those_of_the_specification(kernel):
     X = np.random.default_rng(0).random((60, 1))
     S = GaussianSketch(4, 5).entries(range(4), range(60))
     v1, v2 = variances(kernel, X, 4, 1e-2, 5)
-    K, k_x = kernel(X, X) / 60, kernel(X, GRID)
+    K = kernel(X, X) / 60
+    k_x = kernel(X, GRID)
     np.testing.assert_allclose(v1, exact.v1(K, k_x, 1e-2), rtol=1e-8)
     np.testing.assert_allclose(v2, exact.v2(K, S, k_x, 1e-2), rtol=1e-6)
 
 
 def test_the_rules_for_m_are_those_of_the_captions():
-    polynomial, gaussian = DECAYS["polynomial"], DECAYS["gaussian"]
+    polynomial = DECAYS["polynomial"]
+    gaussian = DECAYS["gaussian"]
     assert polynomial.size(1000) == int(np.ceil(1.5 * 1000**0.2))
     assert gaussian.size(1000) == int(np.ceil(2 * np.sqrt(np.log(1000))))
     assert polynomial.size_of_power(1000, 1.0) == int(np.ceil(1.2 * 1000**0.2))
@@ -127,7 +141,11 @@ def test_updates_are_timed_against_starting_again():
     assert {row["way"] for row in rows} == {"update", "from scratch"}
     assert experiment.claims(rows)[0].verdict in VERDICTS
     for power, expected in ((1.0, HOLDS), (2.0, FAILS)):
-        made_up = [{"n": n, "way": way, "seconds": n**power} for way in ("update", "from scratch") for n in (100, 200, 400, 800)]
+        made_up = [
+            {"n": n, "way": way, "seconds": n**power}
+            for way in ("update", "from scratch")
+            for n in (100, 200, 400, 800)
+        ]
         assert experiment.claims(made_up)[0].verdict == expected
 
 
@@ -141,14 +159,21 @@ def test_synthetic_points_follow_the_paper(setting):
         assert (problem.X[:, 0] < 0.75).sum() == int(np.ceil(np.sqrt(5000)))
 
 
-@pytest.mark.parametrize("strategy", [Strategy("exact", "weighted"), Strategy("log", "weighted"), Strategy("auto", "top", "gp")])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        Strategy("exact", "weighted", "v1"),
+        Strategy("log", "weighted", "v2"),
+        Strategy("auto", "top", "gp"),
+    ],
+)
 def test_errors_fall_and_start_alike(strategy):
     problem = SyntheticCampaign(1).problem(0, None)
     options = {"initial": 50, "batch": 50, "rounds": 3, "seed": 0, "bandwidth": 0.25}
     found = errors(strategy, problem, **options)
     assert len(found) == 4
     assert found == errors(strategy, problem, **options)
-    other = errors(Strategy(strategy.model, "uniform"), problem, **options)
+    other = errors(Strategy(strategy.model, "uniform", strategy.score), problem, **options)
     assert abs(other[0] - found[0]) < 1e-9
 
 
@@ -161,12 +186,21 @@ def fake_campaign(experiment, advantage, rounds=50):
             common = 1 + rng.random()
             for name in experiment.strategies:
                 better = 0 if "rand" in name or "uniform" in name else advantage
-                rows.append({"strategy": name, "seed": seed, "round": r, "mse": common - better + 1e-3 * rng.random()})
+                rows.append(
+                    {
+                        "strategy": name,
+                        "seed": seed,
+                        "round": r,
+                        "mse": common - better + 1e-3 * rng.random(),
+                    }
+                )
     return rows
 
 
 @pytest.mark.parametrize(
-    "experiment", [SyntheticCampaign(2), RealCampaign("flights"), RealCampaign("weather")], ids=lambda e: e.name
+    "experiment",
+    [SyntheticCampaign(2), RealCampaign("flights"), RealCampaign("weather")],
+    ids=lambda e: e.name,
 )
 def test_checks_of_campaigns_can_hold_and_fail(experiment):
     for advantage, expected in ((0.3, HOLDS), (-0.3, FAILS)):
@@ -178,7 +212,11 @@ def test_checks_of_campaigns_can_hold_and_fail(experiment):
 
 def test_real_problems_are_paired_and_scaled(tmp_path):
     rng = np.random.default_rng(0)
-    np.savez(tmp_path / "flights.npz", X=rng.integers(0, 9, (70_000, 8)).astype(np.int16), y=rng.integers(0, 99, 70_000))
+    np.savez(
+        tmp_path / "flights.npz",
+        X=rng.integers(0, 9, (70_000, 8)).astype(np.int16),
+        y=rng.integers(0, 99, 70_000),
+    )
     problem = RealCampaign("flights").problem(3, tmp_path)
     assert problem.X.shape == (50_000, 8)
     assert problem.X_test.shape == (10_000, 8)

@@ -1,4 +1,4 @@
-"""What an experiment is: cells that can be run in any order, a figure of their rows, and the paper's claims as checks."""
+"""What an experiment is: cells to run in any order, a figure of their rows, claims as checks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,26 @@ from scipy import stats
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["DECIDED", "Cell", "Claim", "Estimate", "Experiment", "Row", "estimate", "geometric", "groups", "slope", "verdict"]
+__all__ = [
+    "DECIDED",
+    "Cell",
+    "Claim",
+    "Estimate",
+    "Experiment",
+    "Row",
+    "estimate",
+    "geometric",
+    "groups",
+    "slope",
+    "verdict",
+]
 
 Array = np.ndarray
 Row = dict[str, Any]
 Cell = dict[str, Any]
-HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be decided"
+HOLDS = "holds"
+FAILS = "does not hold"
+OPEN = "cannot be decided"
 DECIDED = {True: HOLDS, False: FAILS, None: OPEN}
 
 
@@ -47,7 +61,11 @@ class Estimate:
 
 
 class Experiment(ABC):
-    """One figure of the paper. ``run`` is a function of its cell alone: cells can be repeated, skipped or spread over processes."""
+    """One figure of the paper.
+
+    ``run`` is a function of its cell alone: cells can be repeated, skipped or spread over
+    processes.
+    """
 
     name: str
     title: str
@@ -82,7 +100,11 @@ def groups(rows: Iterable[Row], *keys: str) -> dict[tuple[Any, ...], list[Row]]:
 def estimate(values: Sequence[float] | Array) -> Estimate:
     """Mean and 95% interval by Student's t; no width for a single value."""
     values = np.asarray(values, dtype=float)
-    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+    half = (
+        stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+        if len(values) > 1
+        else 0.0
+    )
     return Estimate(float(values.mean()), float(values.mean() - half), float(values.mean() + half))
 
 

