@@ -122,7 +122,9 @@ TASKS = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--before", type=Path, required=True, help="a checkout of the other version")
+    parser.add_argument(
+        "--before", type=Path, required=True, help="a checkout of the other version"
+    )
     parser.add_argument("--flights", type=Path, help="flights as an .npz file, else made-up data")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--tasks", nargs="*", default=TASKS, choices=TASKS)
@@ -175,7 +177,12 @@ def _in_turns(task: str, path: Path, versions: dict[str, Path], turns: int) -> d
 def _row(task: str, name: str, found: dict[str, dict[str, float]]) -> dict[str, object]:
     before, now = found["before"].get(name, np.nan), found["now"][name]
     title = f"{name}, with an intercept" if task.endswith("intercept") else name
-    return {"task": title, "before": _shown(before), "now": _shown(now), "ratio": f"{before / now:.2f}"}
+    return {
+        "task": title,
+        "before": _shown(before),
+        "now": _shown(now),
+        "ratio": f"{before / now:.2f}",
+    }
 
 
 def _shown(value: float) -> str:
@@ -190,7 +197,9 @@ def _report(rows: list[dict[str, object]], source: str, turns: int) -> None:
     if "automatic fit" in now:
         share = now["automatic fit"] / now["fit with all given"]
         claims.append(
-            Claim(f"the automatic fit takes at most 1.7 of the given one: {share:.2f}", share <= 1.7)
+            Claim(
+                f"the automatic fit takes at most 1.7 of the given one: {share:.2f}", share <= 1.7
+            )
         )
         gain = ratio["V2 at 5,000 points, again"]
         claims.append(Claim(f"V2 at least 1.7 times faster than before: {gain:.2f}×", gain >= 1.7))

@@ -24,6 +24,7 @@ import triton.language as tl
 from settings import sketched_ridge
 
 from sketchridge import SketchedKernelRidge
+from sketchridge.backends import Tall
 from sketchridge.backends.philox import signs
 from sketchridge.backends.torch_tiles import TorchTiles
 from sketchridge.backends.triton_fused import TritonFused
@@ -124,6 +125,8 @@ def rates(n: int) -> tuple[list[Row], list[common.Claim], str]:
     double = ceilings(torch.float64, torch.float64)
     checked = rng.choice(n, 64, replace=False)
     U = coordinates(X)
+    backend = TritonFused()
+    P = backend.place(kernel, kernel.coordinates(X))
     rows: list[Row] = []
     for m in WIDTHS:
         S = signs(1, range(m), range(n), CELL, "cuda").T.contiguous()
@@ -134,10 +137,11 @@ def rates(n: int) -> tuple[list[Row], list[common.Claim], str]:
         }
         for mode, passes in PASSES.items():
             V = S if mode in ("float16", "float16x2") else G
-            backend = TritonFused(mode)
-            out = backend.matmul(kernel, X, X, V)[checked]
+            T = Tall(backend, (V,))
+            multiply = partial(backend.matmul, P, P, T, precision=mode)
+            out = multiply().whole()[checked]
             wanted = reference(X, checked, V)
-            seconds = device_seconds(partial(backend.matmul, kernel, X, X, V))
+            seconds = device_seconds(multiply)
             tensor, exponentials = double if mode == "float64" else half
             ceiling = min(tensor / (2 * m * passes + 2 * LANES[mode]), exponentials)
             its_plain = plain[torch.float64 if mode == "float64" else torch.float32]
@@ -222,26 +226,37 @@ def primitives(n: int, t: int) -> tuple[list[Row], list[common.Claim]]:
         )
         print(rows[-1], flush=True)
 
+    backends = (TritonFused(), TorchTiles(device="cuda"))
+    U, U_new = kernel.coordinates(X), kernel.coordinates(X_new)
+    placed = [(b.place(kernel, U), b.place(kernel, U_new)) for b in backends]
     for mode in ("float32", "float64"):
-        fused = TritonFused(mode)
-        tiles = TorchTiles(mode)
         for m in (128, 256):
-            H, C = (torch.randn(rows_, m, device="cuda", dtype=torch.float64) for rows_ in (n, t))
-            compare(
-                f"residual_sqnorm, {mode}, m = {m}",
-                partial(fused.residual_sqnorm, kernel, X_new, X, H, C),
-                partial(tiles.residual_sqnorm, kernel, X_new, X, H, C),
-                n * t,
-            )
+            T, C = (torch.randn(rows_, m, device="cuda", dtype=torch.float64) for rows_ in (n, t))
+            ones = torch.ones(n, 1, device="cuda", dtype=torch.float64)
+            both = [
+                partial(residual, b, new, points, T, C, ones, mode)
+                for b, (points, new) in zip(backends, placed, strict=True)
+            ]
+            compare(f"residual_sqnorm, {mode}, m = {m}", *both, n * t)
     for m in (128, 1024):
-        Z = X[:m].copy()
-        compare(
-            f"block, float64, {m:,} columns",
-            partial(fused.block, kernel, X, Z),
-            partial(tiles.block, kernel, X, Z),
-            n * m,
-        )
+        both = [
+            partial(block, b, points, points.take(np.arange(m)))
+            for b, (points, _) in zip(backends, placed, strict=True)
+        ]
+        compare(f"block, float64, {m:,} columns", *both, n * m)
     return rows, []
+
+
+def residual(
+    backend: Any, P: Any, Q: Any, T: Any, C: Any, ones: Any, precision: str
+) -> torch.Tensor:
+    T, C, ones = (Tall(backend, (A,)) for A in (T, C, ones))
+    squares = backend.residual_sqnorm(P, Q, T, C, weights=ones, precision=precision)
+    return torch.as_tensor(squares)
+
+
+def block(backend: Any, P: Any, Q: Any) -> torch.Tensor:
+    return backend.block(P, Q).whole()
 
 
 def fit_and_v2(model: SketchedKernelRidge, X: Any, y: Any, X_new: Any) -> np.ndarray:
@@ -267,7 +282,7 @@ def million(n: int) -> tuple[list[Row], list[common.Claim]]:
             dtype=mode,
         )
         seconds = wall_seconds(partial(fit_and_v2, model, X, y, X_new), 2)
-        sums = model._ridge.state.factor.sums[checked]
+        sums = torch.as_tensor(model.fitted_.factor.sums.take(checked), device="cuda")
         S = signs(model.sketch_.seed, range(256), range(n), CELL, "cuda")
         exact = reference(X, checked, S.T)
         error = float((sums - exact).norm() / exact.norm())

@@ -13,10 +13,12 @@ import numpy as np
 from baselines import DATA, SETS
 
 from sketchridge.backends import NumpyTiles
+from sketchridge.factor import factorize, sample_of
 from sketchridge.kernels import KERNELS, Kernel, ScaledKernel
+from sketchridge.precision import magnified
+from sketchridge.query import AtPoints
+from sketchridge.ridge import Basis, Ridge, basis_of
 from sketchridge.sketches import as_sketch
-from sketchridge.state import Ridge, State, build
-from sketchridge.tuning import single_precision_error
 
 Array = np.ndarray
 ROWS = 4000
@@ -50,7 +52,7 @@ Kernel products dominate the cost, and single precision halves it. The m×m alge
 whatever `dtype` says. Rounding in the products is magnified by E₁/λ (E₁ the largest eigenvalue of
 K): the tables show by how much V2 is off.
 
-The model of `tuning.single_precision_error` is `ε·max(4, u²)·E₁/λ`, with ε = 1.2e-7 and u² the
+The model of `precision.magnified` is `ε·max(4, u²)·E₁/λ`, with ε = 1.2e-7 and u² the
 largest squared norm of a training point in the kernel's coordinates (centred and divided by the
 bandwidth; 0 for kernels that are not functions of a Euclidean distance); it is infinite where
 squares of kernel values could leave the range of float32. `dtype="auto"` fits in float64 and then
@@ -118,42 +120,36 @@ def fitted_kernel(name: str, data: str, X: Array) -> Kernel:
     ).fitted(X)
 
 
-def fitted_state(kernel: Kernel, X: Array, sketch: str, dtype: str) -> State:
+def fitted_basis(kernel: Kernel, X: Array, sketch: str, precision: str) -> Basis:
     """As an estimator with this dtype builds it."""
-    return build(
-        NumpyTiles(dtype), kernel, X, np.zeros((len(X), 1)), as_sketch(sketch, n=len(X), seed=0)
-    ).grown(SIZE)
+    backend = NumpyTiles()
+    sample = sample_of(backend.place(kernel, kernel.coordinates(X)), np.ones(len(X)))
+    factor = factorize(sample, as_sketch(sketch, n=len(X), seed=0), precision).grown(SIZE)
+    return basis_of(factor, backend.tall(np.zeros((len(X), 1))))
 
 
-def v2(state: State, lam: float, dtype: str, X_test: Array) -> Array:
-    return Ridge(
-        state, lam, False, state.backend if state.backend.dtype == dtype else NumpyTiles(dtype)
-    ).v2(X_test)
+def v2(basis: Basis, lam: float, precision: str, X_test: Array) -> Array:
+    points = basis.sample.points
+    query = AtPoints(points.backend.place(points.kernel, points.kernel.coordinates(X_test)))
+    return Ridge(basis, lam, None, precision, budget=0.0).residual_v2(query)
 
 
 def measure(kernel: str, data: str, sketch: str, folder: Path) -> Iterator[Cell]:
     """A cell for each decade of λ/E₁; for the dense sketch another one, with a float32 fit."""
     X, X_test = draw(data, folder)
     k = fitted_kernel(kernel, data, X)
-    double = fitted_state(k, X, sketch, "float64")
-    states = {VARIANCES: double}
+    double = fitted_basis(k, X, sketch, "float64")
+    bases = {VARIANCES: double}
     if sketch == "gaussian":
-        states[EVERYTHING] = fitted_state(k, X, sketch, "float32")
+        bases[EVERYTHING] = fitted_basis(k, X, sketch, "float32")
+    scales = double.sample.scales
     for decade in DECADES:
         lam = 10.0**decade * double.largest
         exact = v2(double, lam, "float64", X_test)
-        for single, state in states.items():
-            error = float(np.abs(v2(state, lam, "float32", X_test) / exact - 1).max())
-            yield Cell(
-                kernel,
-                data,
-                sketch,
-                single,
-                double.spread,
-                decade,
-                error,
-                single_precision_error(double, lam),
-            )
+        model = magnified("float32", scales, 10.0**-decade)
+        for single, basis in bases.items():
+            error = float(np.abs(v2(basis, lam, "float32", X_test) / exact - 1).max())
+            yield Cell(kernel, data, sketch, single, scales.largest, decade, error, model)
 
 
 def measure_all(folder: Path) -> list[Cell]:
