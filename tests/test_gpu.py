@@ -22,7 +22,6 @@ from sketchridge import ActiveLearner, SketchedKernelRidge
 from sketchridge.backends import (
     NumpyTiles,
     Tall,
-    memory,
     torch_arrays,
     triton_fused,
     triton_kernels,
@@ -352,7 +351,6 @@ def test_a_sketch_of_signs_is_made_on_the_device(entries, monkeypatch):
 @pytest.fixture
 def little_memory(monkeypatch):
     monkeypatch.setattr(torch_arrays, "_UNASKED", 2**10)
-    monkeypatch.setattr(memory, "_SMALL", 2**10)
     monkeypatch.setattr(TorchTiles, "_free", lambda self: 50_000.0)
     return TorchTiles(device=DEVICE)
 

@@ -303,8 +303,8 @@ def test_growth_stops_by_the_gap():
     basis = empty_basis(Gaussian(0.3), unit_cube(600, 2))
     ridge, gap = grown(basis, with_lambda(1e-4, sizes))
     assert sizes == [64]
-    assert 1 - tol() <= gap <= 1.1
-    assert_close(gap, tuning.gap(ridge, np.arange(100)), "float32")
+    assert 1 - tuning._ROUGH <= gap <= 1.1
+    assert abs(gap / tuning.gap(ridge, np.arange(100)) - 1) <= tuning._ROUGH
 
 
 @pytest.mark.usefixtures("no_warning")
@@ -346,7 +346,7 @@ def test_the_gap_that_is_carried_along_is_the_gap(
         grown(basis, with_lambda(lam, fit_intercept=fit_intercept), tol=1e-9)
     assert len(seen) == 4
     found, expected = np.array(seen).T
-    np.testing.assert_allclose(found, expected, rtol=0.02)
+    np.testing.assert_allclose(found, expected, rtol=tuning._ROUGH)
 
 
 RANK_DEFICIENT = {
@@ -414,7 +414,8 @@ def test_growth_ends_with_all_rows():
     basis = empty_basis(Laplacian(0.1), unit_cube(90, 3))
     ridge, gap = grown(basis, with_lambda(1e-6), tol=0.01)
     assert ridge.basis.factor.sketch.size == 90
-    assert_close(gap, 1.0)
+    assert abs(gap - 1) <= tuning._ROUGH
+    assert_close(tuning.gap(ridge, np.arange(90)), 1.0)
 
 
 def test_growth_does_not_stop_because_two_sketch_rows_are_alike():
@@ -441,7 +442,7 @@ def test_growth_says_how_far_it_has_come():
     basis = empty_basis(Gaussian(0.3), unit_cube(600, 2))
     grown(basis, with_lambda(1e-4), say=said.append)
     assert len(said) == 1
-    assert said[0].startswith("Growing the sketch: 64 rows, gap V2/V3 1.")
+    assert said[0].startswith("Growing the sketch: 64 rows, gap V2/V3 1")
 
 
 # Bandwidths
@@ -491,8 +492,8 @@ def gcv_bandwidth(X, Y, fit_intercept=False, w=None) -> float:
 @with_and_without_weights
 @with_and_without_intercept
 def test_gcv_bandwidth_follows_the_data(fit_intercept, weighted):
-    """A fast wave needs a narrower kernel than the median distance, a slow one must not get such."""
-    X, noise, w = unit_cube(150, 1), 0.05 * targets(150), weights(weighted, 150)
+    """A fast wave needs a narrower kernel than the median distance, a slow one must not get it."""
+    X, noise, w = unit_cube(100, 1), 0.05 * targets(100), weights(weighted, 100)
     median = tuning.median_bandwidth(X, Gaussian())
     fast, slow = (
         gcv_bandwidth(X, np.sin(frequency * X) + noise, fit_intercept, w) for frequency in (60, 2)
@@ -508,10 +509,12 @@ def test_gcv_bandwidth_does_not_depend_on_the_scale_of_the_weights(change):
     assert gcv_bandwidth(X, Y, True, w) == gcv_bandwidth(X, Y, True, change(w))
 
 
-def test_gcv_bandwidth_looks_at_rows_with_weight():
-    """A fast wave in rows of hardly any weight is not followed."""
-    X = unit_cube(200, 1)
-    Y = np.where(np.arange(200)[:, None] % 2, np.sin(60 * X), np.sin(2 * X))
-    Y += 0.05 * targets(200)
-    slow, fast = (np.where(np.arange(200) % 2, *pair) for pair in ((1e-6, 1.0), (1.0, 1e-6)))
-    assert gcv_bandwidth(X, Y, False, fast) < 0.5 * gcv_bandwidth(X, Y, False, slow)
+def test_gcv_bandwidth_follows_the_rows_with_weight():
+    """Weights are precisions: rows whose noise is a hundred times as large are not heard."""
+    X, odd = unit_cube(200, 1), np.arange(200) % 2 == 1
+    wave = np.where(odd[:, None], np.sin(60 * X), np.sin(2 * X))
+    found = []
+    for heavy in (odd, ~odd):
+        w = np.where(heavy, 1.0, 1e-4)
+        found.append(gcv_bandwidth(X, wave + 0.05 * targets(200) / np.sqrt(w)[:, None], False, w))
+    assert found[0] < 0.5 * found[1]

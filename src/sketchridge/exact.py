@@ -1,7 +1,8 @@
 """The paper, literally and densely: the specification of everything else.
 
-Throughout K (n, n) is the kernel matrix divided by n, k_x (n, t) holds k(x_i, x) in a column for each test point, S (m, n) is
-the sketch and lam the penalty λ. Nothing here is fast or meant for ill-conditioned problems.
+Throughout K (n, n) is the kernel matrix divided by n, k_x (n, t) holds k(x_i, x) in a column for
+each test point, S (m, n) is the sketch and lam the penalty λ. Nothing here is fast or meant for
+ill-conditioned problems.
 """
 
 from __future__ import annotations
@@ -55,14 +56,20 @@ def sketched_mean(K: Array, S: Array, k_x: Array, y: Array, lam: float) -> Array
 
 
 def v3(K: Array, S: Array, k_x: Array, lam: float, sigma2: float = 1.0) -> Array:
-    """V3(x) = σ²/n² · k_xᵀSᵀB⁻¹SK²SᵀB⁻¹Sk_x with B = λSKSᵀ + SK²Sᵀ, the variance of the sketched mean: (t,)."""
+    """V3(x) = σ²/n² · k_xᵀSᵀB⁻¹SK²SᵀB⁻¹Sk_x with B = λSKSᵀ + SK²Sᵀ: (t,).
+
+    It is the variance of the sketched mean.
+    """
     A = K @ S.T
     w = A @ _solve(lam * S @ A + A.T @ A, S @ k_x)
     return sigma2 / len(K) ** 2 * (w**2).sum(axis=0)
 
 
 def v3_as_printed(K: Array, S: Array, k_x: Array, lam: float, sigma2: float = 1.0) -> Array:
-    """V3 with the spare K on each side that the paper prints; with S = I it does not reduce to V1: (t,)."""
+    """V3 with the spare K on each side that the paper prints: (t,).
+
+    With S = I it does not reduce to V1.
+    """
     return v3(K, S, K @ k_x, lam, sigma2)
 
 
@@ -84,7 +91,7 @@ def exponential_rule(n: int, p: float, c: float = 1.0) -> tuple[float, int]:
 
 @dataclass(frozen=True)
 class AssumptionA1:
-    """Assumption A1 for one S: singular values of S U₁ in [1/2, 3/2], and ‖S U₂ D₂^(1/2)‖ ≤ c′ √λ."""
+    """Assumption A1 for one S: singular values of S U₁ in [1/2, 3/2], ‖S U₂ D₂^(1/2)‖ ≤ c′ √λ."""
 
     s_lambda: int
     smallest: float
@@ -102,12 +109,13 @@ class AssumptionA1:
 
 
 def check_a1(K: Array, S: Array, lam: float) -> AssumptionA1:
-    """Measure Assumption A1 for a sketch as it is; entries of variance 1 must first be divided by √m."""
+    """Measure Assumption A1 for a sketch as it is; entries of variance 1 must be divided by √m."""
     D, U = np.linalg.eigh(K)
     above = lam < D
     singular = np.linalg.svd(S @ U[:, above], compute_uv=False) if above.any() else np.ones(1)
     smallest = singular[-1] if above.sum() <= len(S) else 0.0
-    tail = np.linalg.norm(S @ (U[:, ~above] * np.sqrt(np.maximum(D[~above], 0))), 2) if not above.all() else 0.0
+    below = U[:, ~above] * np.sqrt(np.maximum(D[~above], 0))
+    tail = np.linalg.norm(S @ below, 2) if not above.all() else 0.0
     return AssumptionA1(int(above.sum()), float(smallest), float(singular[0]), float(tail), lam)
 
 

@@ -112,9 +112,7 @@ class ExactFitted:
     def __setstate__(self, state: dict[str, Any]) -> None:
         data, settings = state["data"], state["settings"]
         sample = placed(NumpyTiles(), state["kernel"], data)
-        ridge = DenseRidge(
-            sample, data.Y, state["lam"], settings.fit_intercept, state["solution"]
-        )
+        ridge = DenseRidge(sample, data.Y, state["lam"], settings.fit_intercept, state["solution"])
         values = {
             "settings": settings,
             "data": data,

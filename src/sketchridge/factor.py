@@ -302,9 +302,7 @@ class EntryFactor(Factor):
     def grown(self, size: int) -> EntryFactor:
         sketch = self.sketch.grown(size)
         St = self.St if self.sketch.size else None
-        return _applied(
-            self.sample, sketch, self.precision, self.sums, St, first=self.sketch.size
-        )
+        return _applied(self.sample, sketch, self.precision, self.sums, St, first=self.sketch.size)
 
 
 def _applied(

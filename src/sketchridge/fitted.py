@@ -111,7 +111,7 @@ def _in_units(X: Array, rows: Rows, fit_intercept: bool) -> Data:
     q = rows.Y.shape[1]
     center = rows.w @ rows.Y / rows.w.sum() if fit_intercept else np.zeros(q)
     largest = np.abs(rows.Y - center).max(axis=0)
-    scale = np.where(largest > 0, 2.0 ** np.round(np.log2(np.where(largest > 0, largest, 1.0))), 1.0)
+    scale = 2.0 ** np.round(np.log2(np.where(largest > 0, largest, 1.0)))
     return Data(X, rows, center, scale)
 
 
@@ -195,6 +195,7 @@ class Fitted:
     def __getstate__(self) -> dict[str, Any]:
         """What predictions need, as NumPy arrays; columns of landmarks are made again."""
         factor = self.factor
+        kept: dict[str, Array | None]
         if isinstance(factor, RowFactor):
             kept = {"pivots": factor.pivots, "L": factor.L}
         else:
@@ -233,7 +234,8 @@ class Fitted:
             factor = EntryFactor(
                 sample, state["sketch"], state["precision"], sums, kept["R"], kept["amplified"]
             )
-        basis = Basis(factor, backend.tall(data.Y), *state["spectrum"], state["projections"])
+        E, V = state["spectrum"]
+        basis = Basis(factor, backend.tall(data.Y), E, V, state["projections"])
         precision = state["products"]
         precision = precision if precision in backend.precisions else "float64"
         ridge = _ridge(basis, state["lam"], state["settings"], precision, state["plan"].budget)
@@ -259,9 +261,7 @@ def question(sample: Sample, data: Data, X: Array) -> AtPoints:
     return AtPoints(sample.backend.place(kernel, kernel.coordinates(X)))
 
 
-def scaled_path(
-    basis: Basis, fit_intercept: bool, data: Data, unit: float
-) -> tuning.LambdaPath:
+def scaled_path(basis: Basis, fit_intercept: bool, data: Data, unit: float) -> tuning.LambdaPath:
     """The λ path in units of the kernel and of y²."""
     variances = tuning.target_scales(data.rows.Y, data.w)
     scales = variances * data.scale**2
@@ -341,9 +341,7 @@ def fitted_kernel(settings: Any, data: Data, backend: Backend) -> Kernel:
         own = kernel.bandwidth
         chosen = tuning.median_bandwidth(X, kernel) if own is None else own
     elif isinstance(bandwidth, str):
-        chosen = tuning.gcv_bandwidth(
-            backend, kernel, X, data.Y, data.w, settings.fit_intercept
-        )
+        chosen = tuning.gcv_bandwidth(backend, kernel, X, data.Y, data.w, settings.fit_intercept)
     else:
         chosen = bandwidth
     return kernel.with_bandwidth(_checked_bandwidth(chosen, X.shape[1])).fitted(X)
@@ -454,9 +452,7 @@ def _finished(settings: Settings, data: Data, plan: Plan, factor: Factor, say: S
     certificate = trace_certificate(ridge)
     noise = _noise(settings, data, ridge)
     kernel = sample.points.kernel
-    return Fitted(
-        settings, data, kernel, plan, ridge, noise, omega, offset, certificate, gap
-    )
+    return Fitted(settings, data, kernel, plan, ridge, noise, omega, offset, certificate, gap)
 
 
 def _penalty(settings: Settings, basis: Basis, variances: Array, *, guarded: bool) -> float:

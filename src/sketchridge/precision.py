@@ -123,9 +123,7 @@ def make_plan(dtype: object, offered: tuple[str, ...], backend: str, tolerance: 
         choices = tuple(name for name in offered if name not in (*_ONLY_FOR_SIGNS, "float64"))
         return Plan("float64", tolerance / 100, choices)
     if not isinstance(dtype, str) or dtype not in EPS:
-        raise ValueError(
-            f"Unknown dtype {dtype!r}: give 'auto', {', '.join(map(repr, EPS))}."
-        )
+        raise ValueError(f"Unknown dtype {dtype!r}: give 'auto', {', '.join(map(repr, EPS))}.")
     if dtype not in offered:
         raise ValueError(
             f"dtype={dtype!r} needs a GPU and backend='triton', but the backend is {backend!r}: "

@@ -41,7 +41,7 @@ class PrecisionError(RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class Refined:
-    """Variances for unit noise with a rigorous bound on |√V1 − √V|, rounding included: each (t,)."""
+    """Variances for unit noise with a rigorous bound on |√V1 − √V|, with rounding: each (t,)."""
 
     variance: Array
     bound: Array

@@ -123,7 +123,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
 
     @property
     def s_lambda_(self) -> int:
-        """s_λ, the number of eigenvalues above λ; for a sketch a lower bound, limited by its size."""
+        """s_λ, the number of eigenvalues above λ; for a sketch a lower bound limited by m."""
         return int((self.eigenvalues_ > self.lambda_).sum())
 
     @property
@@ -295,8 +295,8 @@ def _weights(sample_weight: Any, X: Array) -> Array:
         total = float(w.sum())
     if not 1 / _LARGEST < total < _LARGEST:
         raise ValueError(
-            f"sample_weight has the sum {total:.3g}, whose square is beyond floating point: rescale "
-            "the weights."
+            f"sample_weight has the sum {total:.3g}, whose square is beyond floating point: "
+            "rescale the weights."
         )
     return np.array(w)
 

@@ -242,7 +242,11 @@ class Ridge:
 
     def v3(self, query: AtPoints) -> Array:
         """V3(x) = Σ_j E_j a_j² D_j²/Σw, the variance of the sketched mean: (t,)."""
-        return query.in_blocks(self._width, lambda some: self.v3_from_features(self._features(some)))
+
+        def block(some: AtPoints) -> Array:
+            return self.v3_from_features(self._features(some))
+
+        return query.in_blocks(self._width, block)
 
     def v3_from_features(self, a: Array) -> Array:
         E, D = self.basis.E, self.D

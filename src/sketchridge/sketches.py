@@ -69,13 +69,18 @@ class _CellSketch(EntrySketch):
     def entries(self, rows: range, columns: range) -> Array:
         out = np.empty((len(rows), len(columns)))
         for bi in range(rows.start // _CELL_ROWS, -(-rows.stop // _CELL_ROWS)):
-            i0, i1 = max(rows.start, bi * _CELL_ROWS), min(rows.stop, (bi + 1) * _CELL_ROWS)
+            i0 = max(rows.start, bi * _CELL_ROWS)
+            i1 = min(rows.stop, (bi + 1) * _CELL_ROWS)
             for bj in range(columns.start // _CELL_COLUMNS, -(-columns.stop // _CELL_COLUMNS)):
-                j0, j1 = max(columns.start, bj * _CELL_COLUMNS), min(columns.stop, (bj + 1) * _CELL_COLUMNS)
+                j0 = max(columns.start, bj * _CELL_COLUMNS)
+                j1 = min(columns.stop, (bj + 1) * _CELL_COLUMNS)
                 cell = self.draw(_generator(self.seed, bi, bj), (_CELL_ROWS, _CELL_COLUMNS))
-                out[i0 - rows.start : i1 - rows.start, j0 - columns.start : j1 - columns.start] = cell[
-                    i0 - bi * _CELL_ROWS : i1 - bi * _CELL_ROWS, j0 - bj * _CELL_COLUMNS : j1 - bj * _CELL_COLUMNS
-                ]
+                inside = cell[i0 - bi * _CELL_ROWS :, j0 - bj * _CELL_COLUMNS :]
+                place = (
+                    slice(i0 - rows.start, i1 - rows.start),
+                    slice(j0 - columns.start, j1 - columns.start),
+                )
+                out[place] = inside[: i1 - i0, : j1 - j0]
         return out
 
 
@@ -116,14 +121,15 @@ class SparseSketch(_CellSketch):
 
 @dataclass(frozen=True)
 class HadamardSketch(EntrySketch):
-    """sign_j (−1)^popcount(r_i & j): rows of a Hadamard matrix of endless order, with random column signs."""
+    """sign_j (−1)^popcount(r_i & j): rows of an endless Hadamard matrix, with random signs."""
 
     size: int
     seed: int = 0
 
     def entries(self, rows: range, columns: range) -> Array:
         r = np.array([_row_generator(self.seed, i).integers(2**63) for i in rows], dtype=np.uint64)
-        parity = np.bitwise_count(r[:, None] & np.arange(columns.start, columns.stop, dtype=np.uint64)) & 1
+        j = np.arange(columns.start, columns.stop, dtype=np.uint64)
+        parity = np.bitwise_count(r[:, None] & j) & 1
         return (1.0 - 2.0 * parity) * _column_signs(self.seed, columns)
 
 
@@ -160,13 +166,17 @@ class ArraySketch(EntrySketch):
     def grown(self, size: int) -> ArraySketch:
         if size != self.size:
             raise ValueError(
-                f"A sketch given as an array has {self.size} rows and cannot be resized to {size}: give another array."
+                f"A sketch given as an array has {self.size} rows and cannot be resized to {size}: "
+                "give another array."
             )
         return self
 
     def check(self, n: int) -> None:
         if self.matrix.shape[1] > n:
-            raise ValueError(f"The sketch has {self.matrix.shape[1]} columns, but there are only {n} training rows.")
+            raise ValueError(
+                f"The sketch has {self.matrix.shape[1]} columns, but there are only {n} training "
+                "rows."
+            )
 
     def merged(self, group: Array, n: int, used: Array | None) -> ArraySketch:
         """The sketch of merged rows: G Sᵀ is the same when the columns of a group are added.
@@ -196,7 +206,10 @@ class RowSketch(Sketch, ABC):
 
     def check(self, n: int) -> None:
         if self.size and self.indices.max() >= n:
-            raise ValueError(f"The sketch selects row {self.indices.max()}, but there are only {n} training rows.")
+            raise ValueError(
+                f"The sketch selects row {self.indices.max()}, but there are only {n} training "
+                "rows."
+            )
 
     def with_rows(self: AnySketch, indices: Array) -> AnySketch:
         return replace(self, indices=np.concatenate([self.indices, indices]))  # type: ignore[attr-defined,type-var]
@@ -228,8 +241,9 @@ class LandmarkSketch(RowSketch):
 class RPCholeskySketch(RowSketch):
     """Points chosen in proportion to their residual: randomly pivoted Cholesky.
 
-    Candidates are drawn in blocks with the residual at the block's start and thinned by rejection, which gives exactly the
-    distribution of choosing them one by one (Epperly, Tropp and Webber, 2024).
+    Candidates are drawn in blocks with the residual at the block's start and thinned by rejection,
+    which gives exactly the distribution of choosing them one by one (Epperly, Tropp and Webber,
+    2024).
     """
 
     def propose(self, count: int, residual: Any) -> tuple[Array, Array]:
@@ -250,7 +264,7 @@ SKETCHES: dict[str, type[Sketch]] = {
 
 
 def as_sketch(spec: object, *, n: int, seed: int) -> Sketch:
-    """The sketch meant by a name, a sketch object or an (m, n) array; empty if its size is still open."""
+    """The sketch meant by a name, a sketch object or an (m, n) array; empty if its size is open."""
     if isinstance(spec, str) and spec in SKETCHES:
         cls = SKETCHES[spec]
         return cls(seed=seed) if issubclass(cls, RowSketch) else cls(size=0, seed=seed)  # type: ignore[call-arg]
@@ -259,23 +273,25 @@ def as_sketch(spec: object, *, n: int, seed: int) -> Sketch:
         return spec
     if isinstance(spec, str) or not hasattr(spec, "__array__"):
         raise ValueError(
-            f"Unknown sketch {spec!r}: give 'auto', one of {', '.join(map(repr, SKETCHES))}, a sketch object or an (m, n) array."
+            f"Unknown sketch {spec!r}: give 'auto', one of {', '.join(map(repr, SKETCHES))}, a "
+            "sketch object or an (m, n) array."
         )
     if np.iscomplexobj(spec):
         raise ValueError("The sketch array is complex; it must be real.")
     matrix = np.asarray(spec, dtype=float)
     if matrix.ndim != 2 or matrix.shape[1] != n or len(matrix) == 0:
         raise ValueError(
-            f"A sketch given as an array must have one column for each of the {n} training rows and at least one row, got shape "
-            f"{matrix.shape}."
+            f"A sketch given as an array must have one column for each of the {n} training rows "
+            f"and at least one row, got shape {matrix.shape}."
         )
     if not np.isfinite(matrix).all():
-        raise ValueError("The sketch array contains NaN or infinity; all its entries must be finite.")
+        raise ValueError("The sketch array contains NaN or infinity; its entries must be finite.")
     return ArraySketch(matrix)
 
 
 def _generator(seed: int, row: int, column: int) -> np.random.Generator:
-    """The generator of one cell: the counter's upper words are the cell's place, its lower words run inside it."""
+    """The generator of one cell: the counter's upper words are the cell's place, its lower words
+    run inside it."""
     counter = np.array([0, 0, row, column], dtype=np.int64).view(np.uint64)
     return np.random.Generator(np.random.Philox(key=seed, counter=counter))
 
@@ -285,6 +301,8 @@ def _row_generator(seed: int, i: int) -> np.random.Generator:
 
 
 def _column_signs(seed: int, columns: range) -> Array:
-    first, last = columns.start // _CELL_COLUMNS, -(-columns.stop // _CELL_COLUMNS)
-    signs = [2.0 * _generator(seed, _LINE, bj).integers(0, 2, _CELL_COLUMNS) - 1.0 for bj in range(first, last)]
-    return np.concatenate([*signs, np.empty(0)])[columns.start - first * _CELL_COLUMNS :][: len(columns)]
+    first = columns.start // _CELL_COLUMNS
+    cells = range(first, -(-columns.stop // _CELL_COLUMNS))
+    bits = [_generator(seed, _LINE, bj).integers(0, 2, _CELL_COLUMNS) for bj in cells]
+    signs = 2.0 * np.concatenate([*bits, np.empty(0)]) - 1.0
+    return signs[columns.start - first * _CELL_COLUMNS :][: len(columns)]

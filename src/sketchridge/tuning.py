@@ -78,8 +78,9 @@ def target_scales(Y: Array, w: Array) -> Array:
     varying = variance > 0
     if not varying.any():
         return np.ones(len(variance))
-    ratio = np.divide(variance[varying].mean(), variance, out=np.zeros_like(variance), where=varying)
-    return ratio * (len(variance) / varying.sum())
+    scales = np.zeros_like(variance)
+    scales[varying] = variance[varying].mean() / variance[varying]
+    return scales * (len(variance) / varying.sum())
 
 
 def gcv_scores(basis: Basis, lams: Array, fit_intercept: bool, scales: Array) -> Array:
@@ -206,9 +207,7 @@ class _Probe:
         sample = ridge.sample
         new = ridge.basis.factor.F.columns(known)
         if self.squares is None:
-            squares, products = self.query.moments(
-                sample, new.beside(ridge.basis.ones), "float64"
-            )
+            squares, products = self.query.moments(sample, new.beside(ridge.basis.ones), "float64")
             sums = products.host()
             self.squares = squares
             self.ones = sums[:, -1]

@@ -1,4 +1,4 @@
-"""Stores to test against: in memory, an SQLite file, and a PostgreSQL server that the tests start and stop."""
+"""Stores to test against: an SQLite file, and a PostgreSQL server that the tests start and stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From scores to points: keys that depend on nothing but (seed, round, row), and draws with the right probabilities."""
+"""From scores to points: keys from (seed, round, row) alone, and draws with the right chances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ask and tell: Algorithm 1 with every estimator, and a campaign that goes on as if it had never stopped."""
+"""Ask and tell: Algorithm 1 with every estimator, and campaigns that go on as if never stopped."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import pytest
 from helpers import assert_close, assert_close_each, normal
 
 from sketchridge import ActiveLearner, ExactKernelRidge, SketchedKernelRidge
-from sketchridge.active import Budget, NoImprovement, ScoreBelow
+from sketchridge.active import Budget, NoImprovement, ScoreBelow, models
 from sketchridge.active import learner as learner_module
-from sketchridge.active import models
 from sketchridge.kernels import Matern32
 from sketchridge.tuning import median_bandwidth
 
@@ -383,7 +382,7 @@ def test_other_estimators_are_refused():
 
 
 def test_a_fit_that_fails_does_not_lose_labels(tmp_path):
-    """alpha too small for a dense factorisation: the labels are kept, the error says what to do, and both can be repeated."""
+    """alpha too small for a dense factorisation: labels are kept, and both can be repeated."""
     url = f"sqlite:///{tmp_path / 'x.db'}"
     learner = ActiveLearner(
         ExactKernelRidge("linear", alpha=1e-30), X, batch_size=5, store=url, random_state=0

@@ -102,12 +102,8 @@ def test_looking_between_labels_changes_nothing(name):
             ids_by_round.append(ids.tolist())
             for part in np.array_split(ids, 4):
                 told(learner, part)
-                if looks:
-                    for reader in READERS.values():
-                        try:
-                            reader(learner)
-                        except ValueError as error:
-                            assert "no model before 2 labels" in str(error)
+                for reader in READERS.values() if looks else ():
+                    reader(learner)
         asked.append(ids_by_round)
         histories.append(learner.history_)
     assert asked[0] == asked[1]

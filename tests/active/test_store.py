@@ -1,4 +1,4 @@
-"""One suite for every store: what was given is kept, what is wrong changes nothing, and processes take turns."""
+"""One suite for every store: what was given is kept, what is wrong changes nothing."""
 
 from __future__ import annotations
 
@@ -123,6 +123,47 @@ def test_rounds_cover_the_labels_there_are_and_open_only_when_there_are_more(sto
     store.open_round(2)
     assert store.rounds() == [Round(0, 3), Round(1, 4)]
     assert store.rounds(1) == [Round(1, 4)]
+
+
+def test_a_round_may_begin_with_fewer_labels_than_there_are(store):
+    store.tell(ids(1, 2, 3, 4, 5), Y(1.0, 2.0, 3.0, 4.0, 5.0))
+    store.open_round(2, 1)
+    assert store.rounds() == []
+    store.open_round(2, 3)
+    store.open_round(2, 3)
+    store.open_round(2, 2)
+    store.open_round(2, 9)
+    assert store.rounds() == [Round(0, 3), Round(1, 5)]
+
+
+def several(store):
+    store.tell(ids(7), Y(3.0))
+    store.open_round(1)
+    store.record(store.rounds()[-1].number, {"lambda": 0.5})
+    store.claim(ids(8), np.array([0.5]), 1)
+
+
+def test_a_transaction_keeps_everything_or_nothing(store):
+    store.claim(ids(4), np.array([1.0]), 0)
+    store.tell(ids(1, 2), Y(1.0, 2.0))
+    store.open_round(1)
+    before = snapshot(store)
+    for error in (OSError, KeyboardInterrupt):
+        with pytest.raises(error), store.transaction():
+            several(store)
+            assert snapshot(store) != before  # it sees what it did
+            raise error
+        assert snapshot(store) == before
+    with store.transaction():
+        several(store)
+    after = snapshot(store)
+    assert after[4] == [Round(0, 2), Round(1, 3, {"lambda": 0.5})]
+    assert after[3] == [4, 8]
+    with pytest.raises(ValueError, match="not pending"), store.transaction():
+        store.tell(ids(9), Y(3.0))
+        store.release(ids(17))
+    assert snapshot(store) == after
+    store.release(ids(8))
 
 
 def test_metrics_are_added_to_a_round(store):

@@ -88,6 +88,43 @@ def test_a_campaign_from_start_to_report(folder, pool):
     np.testing.assert_allclose(kept["yield"], np.sin(kept["temperature"] / 20))
 
 
+def snapshot():
+    store = SQLStore.open("sqlite:///campaign.db")
+    ids, labels = store.labels()
+    return ids.tolist(), labels.tolist(), store.draws(), store.rounds()
+
+
+def test_status_and_report_only_look(folder):
+    """Between the labels of a batch too, where they once began rounds."""
+    started(1)
+    run("ask", "-n", 9, "-o", "batch.csv")
+    label("batch.csv")
+    batch = pl.read_csv("batch.csv")
+    batch[:4].write_csv("first.csv")
+    run("tell", "first.csv")
+    before = snapshot()
+    assert len(before[3]) == 1
+    assert "24 labels and 5 pending" in run("status")
+    run("report")
+    run("pending")
+    run("export", "-o", "labeled.csv")
+    assert snapshot() == before
+    table = run("status")
+    assert " 20 " in table
+    assert " 24 " in table
+
+
+def test_a_finished_campaign_has_a_report(folder):
+    pl.read_csv("pool.csv")[:40].write_csv("small.csv")
+    run("new", "small.csv", "--target", "yield", "--batch-size", 40)
+    run("ask", "-o", "all.csv")
+    label("all.csv")
+    assert "every point of the pool is labeled" in run("tell", "all.csv")
+    assert "nothing left to ask for" in run("status")
+    run("report", "-o", "report.html")
+    assert "nothing left to ask for" in (folder / "report.html").read_text()
+
+
 def test_the_store_can_be_continued_from_python(folder):
     started()
     table = pl.read_csv("pool.csv")

@@ -80,7 +80,8 @@ def _plain(name: str, value: Any) -> Any:
         return value.item()
     if isinstance(value, np.ndarray | list | tuple):
         array = np.asarray(value)
-        if array.ndim in (1, 2) and array.dtype.kind in "fiu":
+        deepest = 2 if name == "bandwidth" else 1  # which may be a map (d, k)
+        if 1 <= array.ndim <= deepest and array.dtype.kind in "fiu":
             return {"array": array.tolist()}
     if isinstance(value, Kernel):
         stored = _named_kernel(value) or _general_kernel(value)

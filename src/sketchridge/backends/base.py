@@ -76,9 +76,7 @@ class Backend(ABC):
         """Σ_j w_j k(p, q_j)² (t,) and k(P, Q) diag(w) T (t, m), in one pass where that can be."""
         none = self.tall(np.empty((len(Q), 0)))
         no_columns = self.tall(np.empty((len(P), 0)))
-        squares = self.residual_sqnorm(
-            P, Q, none, no_columns, weights=weights, precision=precision
-        )
+        squares = self.residual_sqnorm(P, Q, none, no_columns, weights=weights, precision=precision)
         return squares, self.matmul(P, Q, T, weights=weights, precision=precision)
 
     # Tall matrices

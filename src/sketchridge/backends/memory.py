@@ -52,7 +52,7 @@ def _of_windows() -> float:
     import ctypes
 
     class Status(ctypes.Structure):
-        _fields_ = (  # noqa: RUF012, as ctypes wants it
+        _fields_ = (
             ("length", ctypes.c_ulong),
             ("load", ctypes.c_ulong),
             ("total", ctypes.c_ulonglong),

@@ -248,9 +248,7 @@ class NumpyTiles(Backend):
         longest = max(self.tile, _STRIP // max(width, 1))
         return _slices(n, min(longest, -(-n // self.workers) or 1))
 
-    def _by_rows(
-        self, strip: Callable[[slice, Array], None], t: int, width: int, n: int
-    ) -> Tall:
+    def _by_rows(self, strip: Callable[[slice, Array], None], t: int, width: int, n: int) -> Tall:
         """A matrix (t, width) of which ``strip`` fills rows, each from n kernel values."""
         out = self.empty(t, width)
         if t:
@@ -277,9 +275,7 @@ def _narrowest(T: Tall) -> tuple[Tall, Array | None]:
     return Tall(T.backend, T.panels), T.right
 
 
-def _operand(
-    kernel: Kernel, T: Tall, weights: Tall | None, dtype: np.dtype
-) -> tuple[Array, int]:
+def _operand(kernel: Kernel, T: Tall, weights: Tall | None, dtype: np.dtype) -> tuple[Array, int]:
     """diag(w) T in a precision, times a power of two: products with small kernel values are then
     normal numbers, many times faster."""
     out = np.empty(T.shape, dtype=dtype)

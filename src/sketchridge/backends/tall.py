@@ -129,7 +129,9 @@ class Tall:
         self.backend.each(fill, len(self), max(tall.shape[1] for tall in (*talls, sample)))
         return Tall(self.backend, (out,))
 
-    def sum(self, function: Callable[..., Any], *others: Tall, small: Sequence[Array] = ()) -> Array:
+    def sum(
+        self, function: Callable[..., Any], *others: Tall, small: Sequence[Array] = ()
+    ) -> Array:
         """The sum over blocks of rows of what the function makes of each."""
         given = [self.backend.array(A) for A in small]
         talls = (self, *others)

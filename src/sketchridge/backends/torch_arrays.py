@@ -17,7 +17,7 @@ from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
 from sketchridge.kernels import Kernel
 
-__all__ = ["TorchArrays", "kept", "powers", "slices"]
+__all__ = ["TorchArrays", "far", "kept", "powers", "slices"]
 
 Array = np.ndarray
 _PIECE_BYTES = {True: 2**28, False: 2**31}  # of some rows while they are used: CPU, GPU
@@ -177,6 +177,11 @@ def kept(points: Points, key: Any, make: Callable[[], Any]) -> Any:
     if key not in points.forms:
         points.forms[key] = make()
     return points.forms[key]
+
+
+def far(points: Points) -> Array:
+    """Which points are so far out that distances among them need differences: (n,)."""
+    return kept(points, "far", points.far)
 
 
 def powers(sizes: Any) -> Any:

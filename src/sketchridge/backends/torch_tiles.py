@@ -10,7 +10,7 @@ import torch
 
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
-from sketchridge.backends.torch_arrays import TorchArrays, kept, powers, slices
+from sketchridge.backends.torch_arrays import TorchArrays, far, kept, powers, slices
 
 __all__ = ["TorchTiles"]
 
@@ -159,9 +159,14 @@ class TorchTiles(TorchArrays):
         left = self._rows(P, "left", dtype)
         right = self._rows(Q, "right", dtype)[cols]
         farthest = getattr(kernel, "reach", np.inf) if dtype == torch.float32 else np.inf
+        far_P, far_Q = far(P), far(Q)[cols]
+        any_far = bool(far_P.any() and far_Q.any())
 
         def fill(rows: slice, part: slice) -> Any:
             s = left[rows] @ right[part].T
+            if any_far:
+                i, j = np.flatnonzero(far_P[rows]), np.flatnonzero(far_Q[part])
+                s[np.ix_(i, j)] = _differences(P.U[rows][i], Q.U[cols][part][j]).to(dtype)
             if kernel.geometry == "distance":  # rounding can push it below 0
                 s.clamp_(0, farthest)
             return kernel.evaluate(s, torch)
@@ -239,3 +244,8 @@ def _lifted(U: Any, side: str) -> Any:
     squares = (U * U).sum(dim=1, keepdim=True)
     ones = torch.ones_like(squares)
     return torch.cat([-2 * U, squares, ones] if side == "left" else [U, ones, squares], dim=1)
+
+
+def _differences(U: Any, V: Any) -> Any:
+    """‖u − v‖² without a product, for points far out."""
+    return torch.cdist(U, V, compute_mode="donot_use_mm_for_euclid_dist") ** 2

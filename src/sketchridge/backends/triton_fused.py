@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -307,9 +308,7 @@ class TritonFused(TorchTiles):
         if self._on_the_host:
             return _SHARED
         index = self.device.index
-        card = torch.cuda.current_device() if index is None else index
-        properties = triton.runtime.driver.active.utils.get_device_properties(card)
-        return int(properties["max_shared_mem"])
+        return _shared_memory(torch.cuda.current_device() if index is None else index)
 
     def _current(self) -> AbstractContextManager[object]:
         """A context in which programs are started on this device."""
@@ -340,6 +339,12 @@ class _Squares(NamedTuple):
     H: list[Any]
     w_unit: Any
     w: Any
+
+
+@cache
+def _shared_memory(card: int) -> int:
+    properties = triton.runtime.driver.active.utils.get_device_properties(card)
+    return int(properties["max_shared_mem"])
 
 
 def _operand(precision: str) -> torch.dtype:

@@ -10,7 +10,7 @@ import triton
 
 from sketchridge.backends.paths import object_at
 from sketchridge.backends.points import Points
-from sketchridge.backends.torch_arrays import kept
+from sketchridge.backends.torch_arrays import far, kept
 from sketchridge.kernels import Kernel
 
 __all__ = ["RANGE", "Pair", "padded", "paired", "pieces"]
@@ -69,6 +69,8 @@ def pieces(A: Any, count: int, dtype: torch.dtype) -> list[Any]:
 
 def _distances(P: Points, Q: Points, operand: torch.dtype) -> Pair | None:
     """For a function of ‖u − v‖²; where it is ``folded``, products are slope·s + shift."""
+    if far(P).any() and far(Q).any():
+        return None
     function = _function(P.kernel)
     halves = operand == torch.float16
     gain = RANGE if halves else 1.0

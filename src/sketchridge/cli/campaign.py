@@ -140,7 +140,7 @@ def pending(
     learner, table = _opened(store, pool)
     _check_output(output, force)
     ids = learner.pending_ids_
-    chances = {draw.id: draw.probability for draw in learner._store.draws()}
+    chances = {draw.id: draw.probability for draw in learner.draws_}
     _write_points(table, ids, output, np.array([chances[i] for i in ids.tolist()]))
     console.print(f"{len(ids)} pending points are in {output}.")
 
@@ -233,7 +233,7 @@ def report(
     from sketchridge.cli.campaign_report import campaign_page
 
     learner, table = _opened(store, pool)
-    if not learner.history_ and not learner.should_stop() and not learner.history_:
+    if not learner.history_:
         raise ValueError("There is nothing to report yet: it takes two labels for a first model.")
     output.write_text(
         campaign_page(learner, table.target, _gain_sentence(learner), _SHOWN), encoding="utf-8"
@@ -251,10 +251,10 @@ def export(
     """Write every label with its features, and the round and probability of its draw."""
     learner, table = _opened(store, pool)
     _check_output(output, force)
-    ids, Y = learner._store.labels()
-    drawn = {draw.id: draw for draw in learner._store.draws() if not draw.released}
+    ids = learner.labeled_ids_
+    drawn = {draw.id: draw for draw in learner.draws_ if not draw.released}
     columns: dict[str, Any] = {
-        table.target: Y[:, 0],
+        table.target: learner.labels_[: len(ids), 0],
         "round": [drawn[i].round if i in drawn else None for i in ids.tolist()],
         "probability": [drawn[i].probability if i in drawn else None for i in ids.tolist()],
     }
@@ -326,7 +326,7 @@ def _sparkline(values: list[float]) -> str:
 
 
 def _gain_sentence(learner: ActiveLearner) -> str:
-    if not len(learner._open_rows()):
+    if not len(learner.open_ids_):
         return "Every point is labeled or pending: there is nothing left to ask for."
     ours, even = learner.expected_gain()
     return (

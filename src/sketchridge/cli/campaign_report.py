@@ -18,32 +18,32 @@ def campaign_page(learner: ActiveLearner, target: str, gain: str, shown: int) ->
     history = learner.history_
     labeled = learner.labeled_ids_
     pending = learner.pending_ids_
-    rows = learner._open_rows()
+    pool = learner.pool_
+    scores = learner.scores()[learner.open_ids_]
     errors = [np.sqrt(row["loo_error"]) for row in history]
     lead = (
         f"{len(labeled):,} labels of {target!r} and {len(pending)} points pending, of "
-        f"{len(learner._pool):,} candidates. The leave-one-out error went from {errors[0]:.4g} to "
+        f"{len(pool):,} candidates. The leave-one-out error went from {errors[0]:.4g} to "
         f"{errors[-1]:.4g}. {gain}"
     )
-    sample = learner._pool[np.unique(np.linspace(0, len(learner._pool) - 1, shown).astype(int))]
+    sample = pool[np.unique(np.linspace(0, len(pool) - 1, shown).astype(int))]
     figures = []
     for draw, size in (
         (lambda ax: plot_error_curve(history, ax=ax), (7, 3.8)),
-        (lambda ax: plot_scores(learner.scores()[rows], ax=ax), (7, 3.8)),
-        (
-            lambda ax: plot_pool(sample, learner._pool[labeled], learner._pool[pending], ax=ax),
-            (7, 5.2),
-        ),
+        (lambda ax: plot_scores(scores, ax=ax), (7, 3.8)),
+        (lambda ax: plot_pool(sample, pool[labeled], pool[pending], ax=ax), (7, 5.2)),
     ):
         figure, (ax,) = new_figure(size=size)
         draw(ax)
         ax.spines[["top", "right"]].set_visible(False)
         figures.append(figure)
-    settings = {
-        k: v
-        for k, v in learner._settings.items()
-        if k in ("acquisition", "score", "batch_size", "seed", "estimator")
-    }
+    names = list(dict.fromkeys(name for row in history for name in row))
+    rounds = [{name: row.get(name) for name in names} for row in history]
+    settings = [
+        {"setting": name, "value": str(value)}
+        for name, value in learner.settings_.items()
+        if name in ("acquisition", "score", "batch_size", "seed", "estimator")
+    ]
     sections = [
         Section(
             "Error as labels arrive",
@@ -62,12 +62,8 @@ def campaign_page(learner: ActiveLearner, target: str, gain: str, shown: int) ->
             "The pool along its two main directions.",
             [picture(figures[2], "labeled and pending points in the pool")],
         ),
-        Section("Rounds", "", [table(history)]),
-        Section(
-            "Settings",
-            "",
-            [table([{"setting": name, "value": str(value)} for name, value in settings.items()])],
-        ),
+        Section("Rounds", "", [table(rounds)]),
+        Section("Settings", "", [table(settings)]),
     ]
     return page(
         f"Campaign: {target}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sketchridge.kernels.base import Kernel, ScaledKernel
 from sketchridge.kernels.cube import CubicSpline, PeriodicSobolev
 from sketchridge.kernels.custom import Custom, Precomputed, custom_kernel
@@ -29,7 +31,7 @@ __all__ = [
 ]
 
 # A name and what makes its kernel when it is called without arguments.
-KERNELS = {
+KERNELS: dict[str, Callable[[], Kernel]] = {
     "gaussian": Gaussian,
     "rbf": Gaussian,
     "laplacian": Laplacian,

@@ -82,8 +82,8 @@ class DotProduct(Kernel):
         fitted = replace(self, gamma=gamma, scale=float(scale))
         if not 0 < fitted.unit < np.inf:
             raise ValueError(
-                f"The values of {self!r} between rows of X are beyond floating point (X has entries "
-                f"up to {np.abs(X).max():.3g}): rescale X, for example with StandardScaler."
+                f"The values of {self!r} between rows of X are beyond floating point (X has "
+                f"entries up to {np.abs(X).max():.3g}): rescale X, for example with StandardScaler."
             )
         return fitted
 
@@ -175,7 +175,7 @@ def _check_degree(kernel: DotProduct, degree: Any) -> None:
 
 
 def _check_shift(kernel: DotProduct, coef0: Any) -> None:
-    if not isinstance(coef0, Real) or not 0 <= coef0 < np.inf:
+    if not isinstance(coef0, Real) or not 0 <= float(coef0) < np.inf:
         raise ValueError(
             f"{kernel!r} is positive semidefinite only for a finite coef0 >= 0, got "
             f"coef0={coef0!r}."

@@ -76,7 +76,7 @@ class Radial(ScaledKernel):
 
     @cached_property
     def reach(self) -> float:
-        """The s beyond which k is below 1e-34, as far as powers of √2 tell; infinite for heavy tails."""
+        """The s beyond which k is below 1e-34, as far as powers of √2 tell, or infinity."""
         grid = 2.0 ** np.arange(0, 60, 0.5)
         with np.errstate(under="ignore"):
             small = np.abs(self.evaluate(grid.copy(), np)) < _LEAST
