@@ -220,8 +220,8 @@ SHOWN = {
     "Gaussian()": Gaussian(),
     "Gaussian(bandwidth=0.5)": Gaussian(0.5),
     "Laplacian(bandwidth=2.0)": Laplacian(2.0),
-    "Linear()": Linear(),
-    "Polynomial(degree=2, gamma=0.5)": Polynomial(2, 0.5),
+    "Linear(gamma=1.0)": Linear(),
+    "Polynomial(gamma=0.5, parameters=(2, 1.0))": Polynomial(2, 0.5),
     "rational_quadratic(bandwidth=2.0, parameters=(1.5,))": Radial(
         rational_quadratic, bandwidth=2.0, parameters=(1.5,)
     ),
@@ -496,6 +496,7 @@ ERRORS = {
         r"Unknown kernel 'gausian': give one of " + ", ".join(map(repr, KERNELS)),
     ),
     "a class is not a kernel": (lambda: as_kernel(Custom), "Unknown kernel"),
+    "what makes a kernel is none": (lambda: as_kernel(Gaussian), "Unknown kernel"),
     "a number is not a kernel": (lambda: as_kernel(3), "Unknown kernel 3"),
     "white": (lambda: as_kernel(WhiteKernel()), "contains a WhiteKernel.*set alpha"),
     "white in a sum": (
@@ -554,10 +555,10 @@ ERRORS = {
     "precomputed called": (lambda: Precomputed()(X3, X3), "A precomputed kernel has no points"),
     "values beyond floating point": (
         lambda: Polynomial(4).fitted(1e100 * X3),
-        r"values of Polynomial\(degree=4\) between rows of X are beyond floating point.*rescale X",
+        r"values of Polynomial\(.*\) between rows of X are beyond floating point.*rescale X",
     ),
 }
-DEGREE = "degree of a polynomial kernel must be a whole number from 1 up"
+DEGREE = "degree of Polynomial.* must be a whole number from 1 up"
 ORDER = "order of a periodic Sobolev kernel must be a whole number from 1 to 15"
 COEF0 = "positive semidefinite only for a finite coef0 >= 0"
 GAMMA = "gamma of .* must be a positive number"

@@ -70,6 +70,7 @@ class Factor(ABC):
     sample: Sample
     sketch: Sketch
     precision: str  # of the products that made it
+    nested: bool  # whether columns of F stay as they are when the sketch grows
 
     @property
     @abstractmethod
@@ -154,13 +155,14 @@ class RowFactor(Factor):
     known: Array | None = None  # the part of FᵀWF that is known already
 
     precision = "float64"
+    nested = True
 
     @cached_property
     def landmarks(self) -> Landmarks:
         """The columns, and what they leave unexplained."""
         if self.made is not None:
             return self.made
-        F = self.features(self.sample.points, np.eye(len(self.pivots)))
+        F = self.features(self.sample.points, np.eye(len(self.pivots))).held()
         floor = (len(self.pivots) + 1) * _EPS
         return Landmarks(self.pivots, self.L, F, _unexplained(F, self.sample.diag, floor))
 
@@ -240,9 +242,11 @@ class EntryFactor(Factor):
     amplified: Array | None = None  # (r,)
     transposed: Tall | None = None  # Sᵀ: (n, m)
 
+    nested = False
+
     @cached_property
     def F(self) -> Tall:
-        return self.sums @ self.R if self.sums is not None else self._nothing
+        return (self.sums @ self.R).held() if self.sums is not None else self._nothing
 
     @property
     def _nothing(self) -> Tall:
@@ -261,7 +265,7 @@ class EntryFactor(Factor):
 
     @cached_property
     def gram(self) -> Array:
-        return self.sample.gram(self.F.held())
+        return self.sample.gram(self.F)
 
     @property
     def complete(self) -> bool:

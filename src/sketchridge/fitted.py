@@ -195,6 +195,7 @@ class Fitted:
     def __getstate__(self) -> dict[str, Any]:
         """What predictions need, as NumPy arrays; columns of landmarks are made again."""
         factor = self.factor
+        one = self.ridge.intercept
         kept: dict[str, Array | None]
         if isinstance(factor, RowFactor):
             kept = {"pivots": factor.pivots, "L": factor.L}
@@ -213,6 +214,7 @@ class Fitted:
             "spectrum": (self.ridge.basis.E, self.ridge.basis.V),
             "projections": (self.ridge.basis.P, self.ridge.basis.rest),
             "lam": self.ridge.lam,
+            "intercept": None if one is None else (one.c, one.square, one.offset),
             "products": self.ridge.precision,
             "noise": self.noise,
             "omega": None if self.omega is None else self.omega.host(),
@@ -238,7 +240,10 @@ class Fitted:
         basis = Basis(factor, backend.tall(data.Y), E, V, state["projections"])
         precision = state["products"]
         precision = precision if precision in backend.precisions else "float64"
-        ridge = _ridge(basis, state["lam"], state["settings"], precision, state["plan"].budget)
+        lam = state["lam"]
+        one = state["intercept"]
+        intercept = None if one is None else Intercept(basis, lam, one)
+        ridge = Ridge(basis, lam, intercept, precision, state["plan"].budget)
         values = {
             "settings": state["settings"],
             "data": data,

@@ -96,7 +96,7 @@ def exact_mean(ridge: Ridge, *, tol: float, step: str) -> tuple[Tall, Array]:
 
     The mean is then off by at most √(V1(x)Σw)·tol·‖Y‖ at every x, with ‖Y‖² = Σ w y²/Σw.
     """
-    system = System(ridge, "float64")
+    system = System(ridge, "float64", total=0.0)
     Y = ridge.basis.Y.scaled(system.root)
     scale = _norms(Y)
     scale = np.where(scale > 0, scale, 1.0)
@@ -108,7 +108,8 @@ def exact_mean(ridge: Ridge, *, tol: float, step: str) -> tuple[Tall, Array]:
         return ~(r <= tol)
 
     start = system.precondition(Y)
-    Z, R = _solve(system, system, System(ridge, step), Y, start, unfinished)
+    quick = System(ridge, step, total=0.0)
+    Z, R = _solve(system, system, quick, Y, start, unfinished)
     reached = float(_norms(R).max(initial=0.0))
     if not reached <= tol:
         raise PrecisionError(_mean_advice(ridge, reached, tol))
@@ -121,10 +122,14 @@ def exact_mean(ridge: Ridge, *, tol: float, step: str) -> tuple[Tall, Array]:
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """(K + λI)z = k with the sketch as preconditioner, products in one precision."""
+    """(K + λI)z = k with the sketch as preconditioner, products in one precision.
+
+    With an intercept z lies where qᵀz is ``total``.
+    """
 
     ridge: Ridge
     precision: str
+    total: float = 1.0
 
     @cached_property
     def root(self) -> Tall:
@@ -137,7 +142,7 @@ class System:
         intercept = self.ridge.intercept
         assert intercept is not None
         gap = intercept.gap
-        along = intercept.e().map(lambda e, m: e * m / gap, self.root)
+        along = intercept.e.map(lambda e, m: e * m / gap, self.root)
         total = float(self.root.gram(along)[0, 0])  # 1 but for rounding
         return along.map(lambda u: u / total)
 
@@ -176,8 +181,8 @@ class System:
         return self.normalized(self.precondition(B))
 
     def normalized(self, Z: Tall) -> Tall:
-        """Z with qᵀz = 1 whatever rounding did, where there is an intercept."""
-        return self._moved(Z, 1.0)
+        """Z with qᵀz as it must be, whatever rounding did, where there is an intercept."""
+        return self._moved(Z, self.total)
 
     def _moved(self, Z: Tall, to: float) -> Tall:
         if self.ridge.intercept is None:
@@ -223,6 +228,7 @@ def _solve(
         drop = 0.0 if quick.precision == system.precision else _DROP
         columns = np.flatnonzero(active)
         moved = _descend(quick, _some(Z, columns), _some(R, columns), unfinished, drop)
+        moved = system.normalized(moved)
         left = system.residual(_some(B, columns), moved)
         after = _norms(left)
         better = after < before[columns]  # never true of NaN: such a column stays where it was

@@ -49,16 +49,7 @@ class Basis:
         Its columns are as small as E says, and so is the rounding in products with them: the error
         of V2 is smaller by √(E₁/λ) than with F, whose columns are all alike.
         """
-        return self.wide.columns(0, len(self.E))
-
-    @cached_property
-    def wide(self) -> Tall:
-        """[T 1], formed: (n, r + 1)."""
-        F = self.factor.F
-        right = np.zeros((F.shape[1] + 1, len(self.E) + 1))
-        right[:-1, :-1] = self.V
-        right[-1, -1] = 1
-        return (F.beside(self.ones) @ right).held()
+        return (self.factor.F @ self.V).held()
 
     @cached_property
     def M(self) -> Array:
@@ -120,39 +111,46 @@ def basis_of(factor: Factor, Y: Tall) -> Basis:
 class Intercept:
     """An unpenalised constant fitted jointly.
 
-    With the smoother Ĥ = T D TᵀM and e = (I − Ĥ)1, the weights ℓ of a prediction become
-    ℓ + (1 − 1ᵀℓ) M e/gap with gap = 1ᵀM e.
+    With the smoother Ĥ = T D TᵀM and e = (I − Ĥ)1 = 1 − T c, the weights ℓ of a prediction become
+    ℓ + (1 − 1ᵀℓ) M e/gap with gap = 1ᵀM e. Nothing is divided by an eigenvalue: T may be all but
+    dependent.
     """
 
     basis: Basis
     lam: float
-
-    @property
-    def D(self) -> Array:
-        return 1 / (self.basis.E + self.lam)
-
-    @cached_property
-    def gap(self) -> float:
-        """1ᵀM(I − Ĥ)1, as a sum of terms that are not negative."""
-        ones = self.basis.P[:, -1]
-        gap = float(self.basis.rest[-1, -1] + self.lam * (self.D @ ones**2))
-        return max(gap, _TINY)
-
-    @cached_property
-    def offset(self) -> Array:
-        """The constant, 1ᵀM(I − Ĥ)Y/gap: (q,)."""
-        P, rest = self.basis.P, self.basis.rest
-        return ((self.lam * self.D * P[:, -1]) @ P[:, :-1] + rest[-1, :-1]) / self.gap
+    saved: tuple[Array, float, Array] | None = None  # c, eᵀMe and offset of a loaded model
 
     @cached_property
     def c(self) -> Array:
-        """D TᵀM1, so that e = 1 − T c: (r,)."""
-        return self.D * self.basis.o
+        """D TᵀM1: (r,)."""
+        if self.saved is not None:
+            return self.saved[0]
+        return _shrunk(self.basis, self.lam, self.basis.o[None], 0.0)[0]
 
+    @cached_property
     def e(self) -> Tall:
         """(I − Ĥ)1: (n, 1)."""
         fitted = self.basis.factor.F @ (self.basis.V @ self.c)[:, None]
         return self.basis.ones.map(lambda one, f: one - f, fitted)
+
+    @cached_property
+    def square(self) -> float:
+        """eᵀMe."""
+        if self.saved is not None:
+            return self.saved[1]
+        return float(self.basis.sample.gram(self.e)[0, 0])
+
+    @property
+    def gap(self) -> float:
+        """1ᵀMe, as a sum of terms that are not negative: the least of ‖1 − T c‖² + λ‖c‖²."""
+        return max(self.square + self.lam * float(self.c @ self.c), _TINY)
+
+    @cached_property
+    def offset(self) -> Array:
+        """The constant, eᵀMY/gap: (q,)."""
+        if self.saved is not None:
+            return self.saved[2]
+        return self.basis.sample.gram(self.e, self.basis.Y)[0] / self.gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,15 +183,15 @@ class Ridge:
         return 1 / self.sample.total / self.lam / self.lam
 
     def shrink(self, B: Array, eps: float = 0.0) -> Array:
-        """B (TᵀMT + λI)⁻¹ for rows B (t, r).
+        """B (TᵀMT + λI)⁻¹ for rows B (t, r) that are known to ``eps``."""
+        return _shrunk(self.basis, self.lam, B, eps)
 
-        It is B diag(D) but for rounding in T, of about 8√r·ε·E₁: small, or drowned by B's ``eps``.
-        """
-        rounding = 8 * np.sqrt(len(self.D)) * _EPS
-        if rounding <= max(_DIAGONAL * self.lam / self.basis.largest, eps):
-            return B * self.D
-        A = self.basis.M + self.lam * np.eye(len(self.D))
-        return self.sample.backend.solve_definite(A, B.T).T
+    @cached_property
+    def wide(self) -> Tall:
+        """[T e], or T without an intercept: (n, r + 1)."""
+        if self.intercept is None:
+            return self.basis.T
+        return self.basis.T.beside(self.intercept.e)
 
     @cached_property
     def df(self) -> float:
@@ -229,7 +227,7 @@ class Ridge:
         if self.intercept is None:
             return h
         share = total * self.intercept.gap
-        return h.map(lambda h, e, w: h + w * e * e / share, self.intercept.e(), weights)
+        return h.map(lambda h, e, w: h + w * e * e / share, self.intercept.e, weights)
 
     def mean(self, query: AtPoints) -> Array:
         """f̂(x) = a(x)ᵀc + offset with a(x) = Vᵀψ(x): (t, q)."""
@@ -249,15 +247,14 @@ class Ridge:
         return query.in_blocks(self._width, block)
 
     def v3_from_features(self, a: Array) -> Array:
-        E, D = self.basis.E, self.D
-        if self.intercept is None:
-            return a**2 @ (E * D**2) / self.sample.total
-        missing = self._missing(a)
-        gap = self.intercept.gap
-        along = self.lam * D * self.basis.o / (E * gap)
-        inside = D * a + missing[:, None] * along
-        outside = missing**2 * (self.basis.rest[-1, -1] / gap**2)
-        return (inside**2 @ E + outside) / self.sample.total
+        """The same from a(x) (t, r): with an intercept the square of T D a + (1 − 1ᵀℓ) e/gap."""
+        Da = a * self.D
+        square = Da**2 @ self.basis.E
+        if self.intercept is not None:
+            push = self._missing(a) / self.intercept.gap
+            across = self.lam * (Da @ self.intercept.c)  # eᵀM T D a
+            square = square + 2 * push * across + push**2 * self.intercept.square
+        return np.maximum(square, 0) / self.sample.total
 
     def gp(self, query: AtPoints) -> Array:
         """c + λ Σ_j a_j² D_j with c = k(x,x) − aᵀa, the posterior variance of the model: (t,)."""
@@ -309,31 +306,35 @@ class Ridge:
     def one_pass_v2(self, query: AtPoints) -> tuple[Array, Array]:
         """V2 from k_xᵀMk_x and TᵀMk_x, and a bound on its rounding: each (t,)."""
         precision = query.safe(self.precision)
-        squares, products = query.moments(self.sample, self.basis.wide, precision)
+        squares, products = query.moments(self.sample, self.wide, precision)
         B = products.host()
+        b = B[:, : len(self.D)]
         sizes = np.sqrt(self.basis.E)
-        return self.v2_from_moments(squares, B[:, :-1], B[:, -1], sizes, precision)
+        return self._v2_from_products(squares, b, B[:, -1], sizes, precision)
 
     def v2_from_moments(
         self, squares: Array, b: Array, ones: Array, sizes: Array, precision: str
     ) -> tuple[Array, Array]:
         """The same from k_xᵀMk_x (t,), b = TᵀMk_x (t, r) and 1ᵀMk_x (t,).
 
-        The squared residual is s − Σ D b²(1 + λD), and with an intercept that of k_x with the
-        constant taken out. ``sizes`` (r,) are those of the vectors whose products with k_x are b:
-        √E for T itself.
+        ``sizes`` (r,) are those of the vectors whose products with k_x are b: √E for T itself.
         """
+        total = ones - b @ (self.D * self.basis.o)
+        return self._v2_from_products(squares, b, total, sizes, precision)
+
+    def _v2_from_products(
+        self, squares: Array, b: Array, total: Array, sizes: Array, precision: str
+    ) -> tuple[Array, Array]:
+        """The squared residual s − Σ D b²(1 + λD), and with an intercept, for which ``total`` is
+        eᵀMk_x = λ 1ᵀℓ, that of k_x − T C + (λ − total) e/gap."""
         C = b * self.D
         value = squares - (b * C) @ (1 + self.lam * self.D)
         size = np.sqrt((C**2) @ sizes**2)
         spread = (np.sqrt(squares) + size) ** 2
         if self.intercept is not None:
-            total = ones - C @ self.basis.o  # eᵀMk_x = λ 1ᵀℓ
             push = (self.lam - total) / self.intercept.gap
-            e_residual = total - self.lam * ((C * self.D) @ self.basis.o)  # eᵀM(k_x − T C)
-            inside = self.lam * self.D * self.basis.P[:, -1]
-            squared = self.basis.rest[-1, -1] + (inside**2).sum()  # eᵀMe
-            value = value + 2 * push * e_residual + push**2 * squared
+            across = total - self.lam * (C @ self.intercept.c)  # eᵀM(k_x − T C)
+            value = value + 2 * push * across + push**2 * self.intercept.square
             spread = (np.sqrt(squares) + size + abs(push)) ** 2
         bound = _SUMS * EPS[precision] * spread
         return np.maximum(value, 0) * self.scale, bound * self.scale
@@ -356,15 +357,13 @@ class Ridge:
         return v2 < limit * usual * self.scale
 
     def _two_passes(self, query: AtPoints, precision: str) -> Array:
-        wide = self.basis.wide if self.intercept is not None else self.basis.T
-        B = query.products(self.sample, wide, precision).host()
+        B = query.products(self.sample, self.wide, precision).host()
         C = self.shrink(B[:, : len(self.D)], EPS[precision])
         if self.intercept is not None:
-            total = B[:, -1] - C @ self.basis.o
-            push = (self.lam - total) / self.intercept.gap
-            C = np.column_stack([C + np.outer(push, self.intercept.c), -push])
+            push = (self.lam - B[:, -1]) / self.intercept.gap
+            C = np.column_stack([C, -push])
         coefficients = self.sample.backend.tall(C)
-        return query.residual_sqnorm(self.sample, wide, coefficients, precision) * self.scale
+        return query.residual_sqnorm(self.sample, self.wide, coefficients, precision) * self.scale
 
     def _features(self, query: AtPoints) -> Array:
         """a(x) = Vᵀψ(x), the features of the sketched model in its eigenbasis: (t, r)."""
@@ -380,6 +379,18 @@ class Ridge:
     @property
     def _width(self) -> int:
         return len(self.basis.V) + 1
+
+
+def _shrunk(basis: Basis, lam: float, B: Array, eps: float) -> Array:
+    """B (TᵀMT + λI)⁻¹ for rows B (t, r).
+
+    It is B diag(D) but for rounding in T, of about 8√r·ε·E₁: small, or drowned by B's ``eps``.
+    """
+    rounding = 8 * np.sqrt(len(basis.E)) * _EPS
+    if rounding <= max(_DIAGONAL * lam / basis.largest, eps):
+        return B / (basis.E + lam)
+    A = basis.M + lam * np.eye(len(basis.E))
+    return basis.sample.backend.solve_definite(A, B.T).T
 
 
 def degrees_of_freedom(basis: Basis, lams: Array, fit_intercept: bool) -> Array:

@@ -13,7 +13,7 @@ from sketchridge.factor import factorize, sample_of
 from sketchridge.kernels import Kernel, ScaledKernel
 from sketchridge.notices import warn
 from sketchridge.query import AtPoints
-from sketchridge.ridge import Basis, Intercept, Ridge, basis_of, degrees_of_freedom
+from sketchridge.ridge import Basis, Ridge, basis_of, degrees_of_freedom
 from sketchridge.sketches import RPCholeskySketch
 
 __all__ = [
@@ -111,9 +111,7 @@ def loo_errors(basis: Basis, lams: Array, fit_intercept: bool, scales: Array) ->
     offsets = np.zeros((q, len(lams)))
     gaps = np.full(len(lams), np.inf)
     if fit_intercept:
-        intercepts = [Intercept(basis, float(lam)) for lam in lams]
-        offsets = np.stack([i.offset for i in intercepts], axis=1)
-        gaps = np.array([i.gap for i in intercepts])
+        offsets, gaps = _intercepts(basis, lams)
     ones = D * root * basis.P[:, -1:]  # e = 1 − T ones
     errors = np.zeros(len(lams))
     for j in range(q):
@@ -126,6 +124,16 @@ def loo_errors(basis: Basis, lams: Array, fit_intercept: bool, scales: Array) ->
             small=(D, fit, offsets[j], ones, gaps, np.array(total)),
         )
     return errors / (total * q)
+
+
+def _intercepts(basis: Basis, lams: Array) -> tuple[Array, Array]:
+    """The constants (q, l) and 1ᵀM(I − Ĥ)1 (l,) of every λ, from E and P alone."""
+    kept = lams / (basis.E[:, None] + lams)  # (r, l)
+    o = basis.P[:, -1:]
+    gaps = (kept * o**2).sum(axis=0) + basis.rest[-1, -1]
+    gaps = np.maximum(gaps, np.finfo(float).tiny)
+    across = basis.P[:, :-1].T @ (kept * o) + basis.rest[-1, :-1, None]
+    return across / gaps, gaps
 
 
 def _loo_block(
@@ -187,7 +195,7 @@ class _Probe:
 
     def gap(self, ridge: Ridge) -> float:
         factor = ridge.basis.factor
-        if factor.F.right is not None:  # all columns change as a dense sketch grows
+        if not factor.nested:  # all columns change as a dense sketch grows
             return gap(ridge, self.rows)
         self._add(ridge)
         a = factor.F.take(self.rows) @ ridge.basis.V

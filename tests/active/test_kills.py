@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from helpers import normal
 
 from sketchridge import ActiveLearner, SketchedKernelRidge
+from sketchridge.active.sql import SQLStore
 
 P, WORKERS = 4000, 4
 X = normal(P, 2)
@@ -90,8 +92,10 @@ def check(url: str, folder: Path) -> int:
     assert len(set(drawn)) == len(drawn)
     assert set(handed_out) <= set(drawn)
     assert set(learner.pending_ids_.tolist()) == set(drawn) - set(ids.tolist())
-    rounds = [(row["labels"], row["loo_error"]) for row in learner.history_]
-    assert sorted(rounds) == rounds or len({labels for labels, _ in rounds}) == len(rounds)
+    rounds = SQLStore.open(url).rounds()
+    assert [r.number for r in rounds] == list(range(len(rounds)))
+    assert all(a.labels < b.labels for a, b in pairwise(rounds))
+    assert all({"loo_error", "mean_score"} <= set(r.metrics) for r in rounds), "half a round"
     learner.tell(learner.pending_ids_, label(learner.pending_ids_))
     assert len(learner.ask()) == 3
     return len(ids)

@@ -12,7 +12,16 @@ from sketchridge.backends.numpy_tiles import NumpyTiles
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
 
-__all__ = ["BACKENDS", "Backend", "NumpyTiles", "Points", "Tall", "as_backend", "worth_a_gpu"]
+__all__ = [
+    "BACKENDS",
+    "Backend",
+    "NumpyTiles",
+    "Points",
+    "Tall",
+    "as_backend",
+    "restored",
+    "worth_a_gpu",
+]
 
 BACKENDS = {
     "numpy": "numpy_tiles.NumpyTiles",
@@ -36,6 +45,12 @@ def as_backend(spec: object, n: int = 0) -> Backend:
         spec = _best_gpu() if worth_a_gpu(n) else "numpy"
     module, name = BACKENDS[spec].split(".")
     return getattr(_loaded(module), name)()
+
+
+def restored(name: str, device: str | None) -> Backend:
+    """A backend of a device, from a file."""
+    module, cls = BACKENDS[name].split(".")
+    return getattr(_loaded(module), cls)(device=device)
 
 
 def worth_a_gpu(n: int) -> bool:

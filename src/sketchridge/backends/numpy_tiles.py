@@ -178,7 +178,7 @@ class NumpyTiles(Backend):
         narrow, right = _narrowest(T)
         coefficients = C if right is None else C @ right.T
         dtype = np.dtype(precision)
-        H = np.asarray(narrow.whole(), dtype=dtype)
+        H = [np.asarray(panel, dtype=dtype) for panel in narrow.panels if panel.shape[1]]
         c = np.asarray(coefficients.whole(), dtype=dtype)
         w = weights.whole()[:, 0]
         fill = _filler(P, Q, dtype)
@@ -188,8 +188,11 @@ class NumpyTiles(Backend):
             tile = np.empty((rows.stop - rows.start, self.tile), dtype=dtype)
             for cols in _slices(len(Q), self.tile):
                 r = fill(rows, cols, tile)
-                if H.shape[1]:
-                    r -= c[rows] @ H[cols].T
+                first = 0
+                for panel in H:
+                    stop = first + panel.shape[1]
+                    r -= c[rows, first:stop] @ panel[cols].T
+                    first = stop
                 _add(squares[rows], r, w[cols])
 
         self._by_rows(strip, len(P), 0, len(Q))

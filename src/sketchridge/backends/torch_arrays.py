@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from sketchridge.backends import memory
+from sketchridge.backends import memory, restored
 from sketchridge.backends.base import Backend
 from sketchridge.backends.philox import signs
 from sketchridge.backends.points import Points
@@ -35,7 +35,7 @@ class TorchArrays(Backend):
         self.device = torch.device(device or self._usual_device())
 
     def __reduce__(self) -> Any:
-        return partial(type(self), device=self._asked), ()
+        return restored, (type(self).name, self._asked)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({'' if self._asked is None else f'device={self._asked!r}'})"
