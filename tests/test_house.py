@@ -210,13 +210,16 @@ def foreign_private_names(path: Path) -> list[str]:
     own = {name for p in rooms for name in defined_in(tree_of(p))}
     found = []
     for node in ast.walk(tree_of(path)):
-        if not isinstance(node, ast.Attribute) or not private(node.attr) or node.attr in own:
+        if not isinstance(node, ast.Attribute) or not private(node.attr):
+            continue
+        if node.attr in own | NAMED_TUPLES:
             continue
         if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
             found.append(f"{ast.unparse(node.value)}.{node.attr}")
     return found
 
 
+NAMED_TUPLES = {"_replace", "_asdict", "_fields"}  # which are public in spite of their names
 ALLOWED_PRIVATE = {
     "notices.py": ["sys._getframe"],  # the only way to know who called
     "estimator.py": ["done._validated"],  # of a copy of the estimator itself
@@ -257,17 +260,24 @@ def test_the_reader_of_pockets_sees_every_form(source, found, tmp_path, monkeypa
 # Arrays belong to backends
 
 
+TABLES = {  # whose columns are taken out by polars' own to_numpy
+    "cli/tables.py",
+    "paper/datasets/flights.py",
+    "paper/datasets/weather.py",
+}
+
+
 @outside("backends", "kernels")
 def test_nobody_outside_backends_knows_an_array_module(path):
+    forbidden = {"xp"} if name_of(path) in TABLES else {"xp", "to_numpy"}
     found = []
     for node in ast.walk(tree_of(path)):
-        names = [
-            getattr(node, "id", ""),
-            getattr(node, "attr", ""),
-            getattr(node, "arg", "") or "",
-        ]
-        found += [f"line {node.lineno}: {n}" for n in names if n in ("xp", "to_numpy")]
+        names = {getattr(node, key, "") for key in ("id", "attr", "arg")}
+        found += [f"line {node.lineno}: {name}" for name in names & forbidden]
     assert found == []
+
+
+ALLOWED_ISINSTANCE = {"active/settings.py"}  # what users gave, to be stored as text
 
 
 @outside("backends", "kernels")
@@ -275,10 +285,9 @@ def test_nobody_outside_backends_asks_whether_something_is_an_array(path):
     found = []
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
-            kinds = ast.unparse(node.args[1])
-            if any(word in kinds for word in ("ndarray", "Array", "Tensor")):
-                found.append(ast.unparse(node))
-    assert [call for call in found if "ArraySketch" not in call] == []
+            kinds = {ast.unparse(kind) for kind in ast.walk(node.args[1])}
+            found += [ast.unparse(node)] if kinds & {"np.ndarray", "ndarray", "Array"} else []
+    assert not found or name_of(path) in ALLOWED_ISINSTANCE, found
 
 
 @outside("backends")
@@ -311,6 +320,7 @@ def test_nobody_else_names_a_lower_precision(path):
 ALLOWED_FLOAT64 = {  # beside arguments of calls: where products are asked for
     "factor.py": 2,  # ε of the algebra; landmarks, which are always exact
     "fitted.py": 2,  # the same, and a model of another device that is loaded here
+    "query.py": 1,  # points that leave the range of any other precision
     "refine.py": 3,  # bounds, whose products are float64
     "ridge.py": 1,  # ε of the algebra
 }
@@ -384,9 +394,11 @@ def test_a_file_says_what_it_is_and_what_it_offers(path):
 
 @every_file
 def test_what_a_file_offers_is_there(path):
+    """Defined or imported; a package may offer its modules."""
     tree = tree_of(path)
     offered: list[str] = []
-    defined = set(defined_in(tree))
+    modules = {p.name.removesuffix(".py") for p in path.parent.iterdir()}
+    defined = set(defined_in(tree)) | (modules if path.name == "__init__.py" else set())
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             defined |= {(a.asname or a.name) for a in node.names}

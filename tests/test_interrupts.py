@@ -1,5 +1,7 @@
 """An exception in the middle of a fit leaves the model that was, bit for bit, and a retry works."""
 
+import signal
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -7,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from problems import X_TEST, M, X, Y
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from sketchridge import ExactKernelRidge, SketchedKernelRidge, exact_fit
 from sketchridge.backends import NumpyTiles
@@ -309,3 +311,35 @@ def test_the_primitives_of_a_fit_are_interrupted(backend):
         append(model)
         everything(model)
     assert backend.seen >= set(PRIMITIVES) - {"solve_definite"}
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that send signals")
+@pytest.mark.parametrize(
+    ("cls", "n"), [(SketchedKernelRidge, 3000), (ExactKernelRidge, 600)], ids=["sketched", "exact"]
+)
+def test_a_real_signal_at_any_moment_leaves_the_old_model(cls, n):
+    """Between any two lines, those that hold BLAS to one thread among them."""
+    rng = np.random.default_rng(0)
+    A = rng.random((n, 3))
+    b = np.sin(5 * A[:, 0]) + 0.1 * rng.standard_normal(n)
+    options = {"alpha": 0.1, "bandwidth": 0.5, "fit_intercept": True}
+    blas = [library["num_threads"] for library in threadpool_info()]
+    start = time.perf_counter()
+    expected = cls(**options).fit(A, b + 1000).predict(A[:5])
+    duration = time.perf_counter() - start
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        for _ in range(30):
+            model = cls(**options).fit(A[:200], b[:200])
+            old = model.predict(A[:5])
+            signal.setitimer(signal.ITIMER_REAL, max(1e-4, rng.uniform(0, duration)))
+            try:
+                model.fit(A, b + 1000)
+            except KeyboardInterrupt:
+                np.testing.assert_array_equal(model.predict(A[:5]), old)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    np.testing.assert_allclose(model.fit(A, b + 1000).predict(A[:5]), expected, rtol=1e-9)
+    assert [library["num_threads"] for library in threadpool_info()] == blas

@@ -49,7 +49,9 @@ class Basis:
         Its columns are as small as E says, and so is the rounding in products with them: the error
         of V2 is smaller by √(E₁/λ) than with F, whose columns are all alike.
         """
-        return (self.factor.F @ self.V).held()
+        lazy = self.factor.F @ self.V
+        worth = self.sample.backend.worth_holding(*lazy.shape)
+        return lazy.held() if worth else lazy
 
     @cached_property
     def M(self) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -101,6 +101,7 @@ class RademacherSketch(_CellSketch):
 
     size: int
     seed: int = 0
+    sign_cell: ClassVar[tuple[int, int]] = CELL  # by which a device can draw the same signs
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
         return 2.0 * rng.integers(0, 2, shape, dtype=np.int8) - 1.0

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.linalg import block_diag
 
 __all__ = ["Tall"]
 
@@ -91,10 +92,16 @@ class Tall:
         return Tall(self.backend, [panel[chosen] for panel in self.panels], self.right)
 
     def beside(self, *others: Tall) -> Tall:
-        """These columns and then others'."""
-        formed = [tall.held() if tall.right is not None else tall for tall in (self, *others)]
-        panels = [panel for tall in formed for panel in tall.panels if panel.shape[1]]
-        return Tall(self.backend, panels or self.panels)
+        """These columns and then others'; products stay as they are."""
+        talls = [tall for tall in (self, *others) if tall.shape[1]] or [self]
+        panels = [panel for tall in talls for panel in tall.panels]
+        if all(tall.right is None for tall in talls):
+            return Tall(self.backend, panels)
+        rights = [
+            np.eye(tall.shape[1]) if tall.right is None else self.backend.host(tall.right)
+            for tall in talls
+        ]
+        return Tall(self.backend, panels, self.backend.array(block_diag(*rights)))
 
     def append(self, more: Tall) -> Tall:
         """These rows and then others'."""

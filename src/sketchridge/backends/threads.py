@@ -65,15 +65,19 @@ class _Limit:
             if not self.holders and self.limiter is not None:
                 self.keeper.submit(self._restore).result()
 
+    # An exception while the keeper is waited for leaves its work to be done, so each looks again.
+
     def _limit(self) -> None:
-        self.controller = self.controller or ThreadpoolController()
-        limiter = self.controller.limit(limits=1, user_api="blas")
-        limiter.__enter__()
-        self.limiter = limiter
+        if self.limiter is None:
+            self.controller = self.controller or ThreadpoolController()
+            limiter = self.controller.limit(limits=1, user_api="blas")
+            limiter.__enter__()
+            self.limiter = limiter
 
     def _restore(self) -> None:
-        limiter, self.limiter = self.limiter, None
-        limiter.__exit__(None, None, None)
+        if self.limiter is not None and not self.holders:
+            limiter, self.limiter = self.limiter, None
+            limiter.__exit__(None, None, None)
 
 
 _limit = _Limit()
