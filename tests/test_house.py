@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import subprocess
 import sys
 import tokenize
+import unicodedata
 from collections.abc import Callable, Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -377,10 +379,17 @@ def test_a_file_is_short(path):
     assert len(path.read_text().splitlines()) <= LONGEST
 
 
+def columns(line: str) -> int:
+    """Of a line as ruff counts them: the hat of K̂ takes no place of its own, and what is said to
+    other tools at the end of a line does not count."""
+    line = re.sub(r"\s+# (type: ignore|noqa).*", "", line)
+    return sum(not unicodedata.combining(character) for character in line)
+
+
 @every_file
 def test_lines_are_not_wide(path):
     lines = path.read_text().splitlines()
-    assert [i for i, line in enumerate(lines, 1) if len(line) > WIDEST] == []
+    assert [i for i, line in enumerate(lines, 1) if columns(line) > WIDEST] == []
 
 
 @every_file

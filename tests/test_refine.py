@@ -114,6 +114,16 @@ def test_dependent_directions_are_left_out():
     assert P.shape == Q.shape == (N, T)
 
 
+def test_directions_whose_curvature_rounding_spoiled_are_left_out(monkeypatch):
+    """K + λI has no curvature below λ; a product that says so is not believed."""
+    ridge, query, _ = small(False, False)
+    signs = ridge.sample.backend.tall(np.where(np.arange(N) < 3, 1.0, -1.0)[:, None])
+    monkeypatch.setattr(System, "product", lambda self, Z: Z.scaled(signs))
+    P, Q = System(ridge, "float64").directions(query.columns(ridge.sample), None, None)
+    assert P.shape[1] == Q.shape[1] <= 3
+    assert_close(P.gram(Q), np.eye(P.shape[1]))
+
+
 # It reaches V1
 
 

@@ -3,6 +3,7 @@ variances, weights, intercepts, leave-one-out, one pass over the data, hard case
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -44,7 +45,7 @@ from sketchridge import ridge as ridge_module
 from sketchridge.backends import NumpyTiles
 from sketchridge.factor import RowFactor, factorize
 from sketchridge.kernels import Gaussian, Laplacian, Linear
-from sketchridge.ridge import Basis, Ridge, basis_of
+from sketchridge.ridge import Basis, Intercept, Ridge, basis_of
 from sketchridge.sketches import (
     ArraySketch,
     GaussianSketch,
@@ -173,11 +174,14 @@ def test_offset_and_gap_are_those_of_generalised_least_squares(
     inverse = np.linalg.inv(nystrom(G, S) + LAM * w.sum() * np.diag(1 / w))
     if not fit_intercept:
         np.testing.assert_array_equal(ridge.offset, np.zeros(Q))
+        np.testing.assert_array_equal(ridge.wide.host(), basis.T.host())
         return
     assert_close(ridge.offset, (inverse.sum(axis=0) @ basis.Y.host()) / inverse.sum())
     assert_close(ridge.intercept.gap, LAM * inverse.sum())
     e = LAM * w.sum() / w * inverse.sum(axis=1)
-    assert_close(ridge.intercept.e().host()[:, 0], e)
+    assert_close(ridge.intercept.e.host()[:, 0], e)
+    assert_close(ridge.intercept.square, w @ e**2 / w.sum())
+    assert_close(ridge.wide.host(), np.column_stack([basis.T.host(), e]))
 
 
 @with_and_without_weights
@@ -210,8 +214,6 @@ def test_basis_is_orthogonal_and_spans_the_factor(sketch_case: SketchCase, weigh
     left = Y1 - H @ (H.T @ M @ Y1)
     assert_close(basis.rest, left.T @ M @ left)
     assert_close(basis.o, T_host.T @ np.diagonal(M))
-    np.testing.assert_array_equal(basis.wide.host()[:, :-1], T_host)
-    np.testing.assert_array_equal(basis.wide.host()[:, -1], np.ones(N))
 
 
 SPANNING = [case for case in SKETCH_CASES if case.id not in ("srht", "fourier")]
@@ -492,17 +494,23 @@ def test_tiles_and_workers_change_nothing(sketch_case: SketchCase, fit_intercept
     assert_same_predictions(*ridges, normal(T, 3, seed=7))
 
 
-def test_a_basis_that_was_saved_predicts_the_same():
-    """P and rest come from the file, the columns of landmarks are made again."""
+@with_and_without_intercept
+def test_a_basis_that_was_saved_predicts_the_same(fit_intercept):
+    """P, rest and what is known of the constant come from the file, the columns of landmarks are
+    made again."""
     basis = laplacian_basis(ROW_CASES[1], w=uneven(N))
+    first = ridge_for(basis, LAM, fit_intercept)
     old = basis.factor
     factor = RowFactor(old.sample, old.sketch, old.pivots, old.L)
     again = Basis(factor, basis.Y, basis.E, basis.V, (basis.P, basis.rest))
-    for fit_intercept in (False, True):
-        first, second = (ridge_for(b, LAM, fit_intercept) for b in (basis, again))
-        query = at(first, normal(T, 3, seed=7))
-        np.testing.assert_array_equal(second.mean(query), first.mean(query))
-        assert_same_predictions(first, second, normal(T, 3, seed=7))
+    second = ridge_for(again, LAM, fit_intercept)
+    if fit_intercept:
+        known = first.intercept
+        saved = (known.c, known.square, known.offset)
+        second = replace(second, intercept=Intercept(again, LAM, saved))
+    query = at(first, normal(T, 3, seed=7))
+    np.testing.assert_array_equal(second.mean(query), first.mean(query))
+    assert_same_predictions(first, second, normal(T, 3, seed=7))
 
 
 # Precision

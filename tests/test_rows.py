@@ -135,10 +135,10 @@ A = np.array([[1.0], [1.0], [1.0], [2.0], [2.0], [3.0]])
 REPLICATES = {
     "each y once": ([1, 2, 3, 4, 5, 6], [1] * 6, 3.0),
     "all alike": ([1, 1, 1, 4, 4, 6], [1] * 6, 0.0),
-    "one of three differs": ([1, 1, 3, 4, 4, 6], [1] * 6, 2.0),
-    "whole weights count": ([1, 2, 2, 4, 5, 6], [1, 2, 1, 3, 1, 5], 3.0 + 3.0),
-    "in units of their divisor": ([1, 2, 2, 4, 5, 6], [10, 20, 10, 30, 10, 50], 3.0 + 3.0),
-    "fractions do not": ([1, 2, 3, 4, 5, 6], [0.5, 2.5, 1, 3, 1.5, 5], 3.0),
+    "one of three differs": ([1, 1, 3, 4, 4, 6], [1] * 6, 1.0),
+    "whole weights do not count": ([1, 2, 2, 4, 5, 6], [1, 2, 1, 3, 1, 5], 2.0),
+    "nor does their unit": ([1, 2, 2, 4, 5, 6], [10, 20, 10, 30, 10, 50], 2.0),
+    "nor do fractions": ([1, 2, 3, 4, 5, 6], [0.5, 2.5, 1, 3, 1.5, 5], 3.0),
 }
 
 
@@ -165,9 +165,23 @@ def test_repeated_rows_have_the_replicates_of_weighted_ones(times, y):
     assert_close(repeated.within, weighted.within, scale=1 + weighted.within.max())
 
 
+@pytest.mark.parametrize("c", [3.0, 0.5, 0.1])
+def test_replicates_do_not_depend_on_the_scale_of_the_weights(c):
+    """Of six rows two are the same, y included: a unit of weight is a row whatever it is called."""
+    Y = np.array([[1.0], [1.0], [3.0], [4.0], [5.0], [6.0]])
+    assert merged(A, Y, np.full(6, c)).replicates == merged(A, Y, np.ones(6)).replicates == 3
+
+
 def test_replicates_count_rows_that_differ_in_any_target():
     Y = np.array([[1.0, 1.0], [1.0, 2.0], [1.0, 1.0], [4.0, 4.0], [4.0, 4.0], [6.0, 6.0]])
-    assert merged(A, Y, np.ones(6)).replicates == 2
+    assert merged(A, Y, np.ones(6)).replicates == 1
+
+
+def test_ties_beside_different_targets_are_told():
+    y = np.array([[1.0], [1.0], [3.0], [4.0], [4.0], [6.0]])
+    assert merged(A, y, np.ones(6)).tied
+    assert not merged(A, np.arange(6.0)[:, None], np.ones(6)).tied
+    assert not merged(A, np.ones((6, 1)), np.ones(6)).tied
 
 
 # Rows that come later

@@ -153,10 +153,17 @@ def test_columns_of_merged_rows_are_added():
     """G Sᵀ over all given rows is that of the distinct rows with S merged."""
     S, X = normal(3, 7), normal(4, 2)
     group = np.array([0, 1, 0, 2, 3, 1, 0])
-    merged = ArraySketch(S).merged(group, 4)
+    merged = ArraySketch(S).merged(group, 4, None)
     assert merged.matrix.shape == (3, 4)
     G = X @ X.T
     assert_close(G @ matrix_of(merged, 4).T, G[:, group] @ S.T)
+
+
+def test_columns_of_rows_without_weight_are_left_out():
+    S, used = normal(3, 7), np.array([0, 2, 5, 6])
+    merged = ArraySketch(S).merged(np.array([0, 1, 0, 2]), 3, used)
+    expected = np.column_stack([S[:, 0] + S[:, 5], S[:, 2], S[:, 6]])
+    np.testing.assert_array_equal(merged.matrix, expected)
 
 
 def column(values):

@@ -493,7 +493,8 @@ def gcv_bandwidth(X, Y, fit_intercept=False, w=None) -> float:
 @with_and_without_intercept
 def test_gcv_bandwidth_follows_the_data(fit_intercept, weighted):
     """A fast wave needs a narrower kernel than the median distance, a slow one must not get it."""
-    X, noise, w = unit_cube(100, 1), 0.05 * targets(100), weights(weighted, 100)
+    X, w = unit_cube(100, 1), weights(weighted, 100)
+    noise = 0.05 * targets(100) / np.sqrt(w)[:, None]
     median = tuning.median_bandwidth(X, Gaussian())
     fast, slow = (
         gcv_bandwidth(X, np.sin(frequency * X) + noise, fit_intercept, w) for frequency in (60, 2)

@@ -93,6 +93,7 @@ def root_weights(ridge: Ridge) -> Tall:
 def _certificate(method: str, ridge: Ridge, norm: float, failure: float) -> Certificate:
     scales = ridge.sample.scales
     lost = rounding(ridge.precision, scales) + 8 * ridge.basis.factor.noise()
+    lost *= ridge.growth
     relative = (norm + lost) / ridge.lam + _SUMS * EPS[ridge.precision] + ridge.rounded
     unit = ridge.sample.points.kernel.unit
     return Certificate(method, (norm + lost) * unit, float(relative), failure)

@@ -211,7 +211,8 @@ class RowFactor(Factor):
     def grown(self, size: int) -> RowFactor:
         s = self.sample
         more = size - self.sketch.size
-        s.backend.reserve(2 * len(s) * more + 6 * size**2, f"A sketch of {size:,} rows")
+        room = len(s) * (more + 4 * min(more, 128)) + 6 * size**2  # columns, and blocks of them
+        s.backend.reserve(room, f"A sketch of {size:,} rows")
         found, sketch = grow(self.landmarks, s.points, s.weights, s.diag, self.sketch, size)
         known = self.gram * s.total
         return RowFactor(s, sketch, found.pivots, found.L, found, known)

@@ -233,22 +233,23 @@ class Fitted:
             factor = RowFactor(sample, state["sketch"], kept["pivots"], kept["L"])
         else:
             sums = None if kept["sums"] is None else backend.tall(kept["sums"])
+            made_in = _known(state["precision"], backend)
             factor = EntryFactor(
-                sample, state["sketch"], state["precision"], sums, kept["R"], kept["amplified"]
+                sample, state["sketch"], made_in, sums, kept["R"], kept["amplified"]
             )
         E, V = state["spectrum"]
         basis = Basis(factor, backend.tall(data.Y), E, V, state["projections"])
-        precision = state["products"]
-        precision = precision if precision in backend.precisions else "float64"
+        precision = _known(state["products"], backend)
+        plan = replace(state["plan"], full=_known(state["plan"].full, backend))
         lam = state["lam"]
         one = state["intercept"]
         intercept = None if one is None else Intercept(basis, lam, one)
-        ridge = Ridge(basis, lam, intercept, precision, state["plan"].budget)
+        ridge = Ridge(basis, lam, intercept, precision, plan.budget)
         values = {
             "settings": state["settings"],
             "data": data,
             "kernel": kernel,
-            "plan": state["plan"],
+            "plan": plan,
             "ridge": ridge,
             "noise": state["noise"],
             "omega": None if state["omega"] is None else backend.tall(state["omega"]),
@@ -410,6 +411,11 @@ def _placed_again(settings: Settings, data: Data, kernel: Kernel) -> Sample:
         return placed(NumpyTiles(), kernel, data)
 
 
+def _known(precision: str, backend: Backend) -> str:
+    """That precision, or full where the backend a model was loaded to does not offer it."""
+    return precision if precision in backend.precisions else "float64"
+
+
 def _sketch_precision(settings: Settings, plan: Plan, sample: Sample, sketch: Sketch) -> str:
     """That of a dense sketch's sums: full unless λ is known and large enough."""
     if isinstance(sketch, RowSketch):
@@ -510,6 +516,12 @@ def estimated_noise(data: Data, squares: Array, left: float) -> Array:
 
     ``squares`` (q,) is the weighted RSS in the data's own units, ``left`` is n − df.
     """
+    if data.rows.tied:
+        warn(
+            "Some rows repeat both X and y of another row while y differs elsewhere at the same X. "
+            "Such a repetition counts as one row of more weight, so the noise variance is too "
+            "large if y merely takes few values: give noise_variance then."
+        )
     within = data.rows.within / data.scale / data.scale
     dof = max(left, np.finfo(float).eps) + data.rows.replicates
     return data.scale * data.scale * ((squares + within) / dof)
@@ -529,7 +541,7 @@ def _warn_of_a_small_sketch(settings: Settings, ridge: Ridge) -> None:
 
 
 def _warn_of_rounding(plan: Plan, ridge: Ridge) -> None:
-    ratio = ridge.basis.largest / ridge.lam
+    ratio = ridge.growth * ridge.basis.largest / ridge.lam
     if plan.hopeless(ridge.sample.scales, ratio):
         unit = ridge.sample.points.kernel.unit
         warn(

@@ -180,6 +180,12 @@ class Ridge:
         return self.budget if len(self.sample) > _FEW else 0.0
 
     @property
+    def growth(self) -> float:
+        """By how much an intercept magnifies rounding: 1/√gap, as the kernel can all but make the
+        constant."""
+        return 1.0 if self.intercept is None else max(1.0, self.intercept.gap**-0.5)
+
+    @property
     def scale(self) -> float:
         """1/(Σw λ²), by which squared residuals are variances."""
         return 1 / self.sample.total / self.lam / self.lam
@@ -312,7 +318,8 @@ class Ridge:
         B = products.host()
         b = B[:, : len(self.D)]
         sizes = np.sqrt(self.basis.E)
-        return self._v2_from_products(squares, b, B[:, -1], sizes, precision)
+        total = np.zeros(len(B)) if self.intercept is None else B[:, -1]
+        return self._v2_from_products(squares, b, total, sizes, precision)
 
     def v2_from_moments(
         self, squares: Array, b: Array, ones: Array, sizes: Array, precision: str

@@ -14,7 +14,6 @@ import numpy as np
 __all__ = ["Rows", "merged", "positions"]
 
 Array = np.ndarray
-_MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,24 +58,25 @@ class Rows:
 
     @cached_property
     def replicates(self) -> float:
-        """The degrees of freedom of those squares.
+        """The degrees of freedom of those squares: different y of a distinct row, less one."""
+        return float((self._different - 1)[self._different > 1].sum())
 
-        A distinct row whose y differ has as many repetitions as its weight has units, less one.
-        The unit is the largest common divisor of all weights where they are whole numbers, as they
-        are for rows without weights; elsewhere each different y counts once.
-        """
+    @property
+    def tied(self) -> bool:
+        """Whether a distinct row has y that differ and others that are the same."""
+        several = self._different > 1
+        return bool((np.bincount(self.group)[several] > self._different[several]).any())
+
+    @cached_property
+    def _different(self) -> Array:
+        """How many different y each distinct row has: (n,)."""
+        counts = np.ones(len(self), dtype=int)
         if len(self.first) == len(self.group):
-            return 0.0
-        given = np.column_stack([self.group, self.Y_given])
-        records, inverse = np.unique(given, axis=0, return_inverse=True)
-        weight = np.bincount(inverse.ravel(), self.w_given)
-        of = records[:, 0].astype(int)
-        counts = np.ones(len(weight))
-        if (weight == np.round(weight)).all() and weight.max() < 2**53:
-            counts = weight / np.gcd.reduce(weight.astype(np.int64))
-        repeated = np.bincount(of, counts, minlength=len(self))
-        several = np.bincount(of, minlength=len(self)) > 1
-        return float((repeated - 1)[several].sum())
+            return counts
+        some = np.flatnonzero(~self._alike[self.group])
+        records = np.unique(np.column_stack([self.group[some], self.Y_given[some]]), axis=0)
+        found = np.bincount(records[:, 0].astype(int), minlength=len(self))
+        return np.maximum(counts, found)
 
     def extended(self, X: Array, X_new: Array, Y: Array, w: Array) -> tuple[Rows, Array]:
         """With further rows, and which of the new ones are distinct from all before.
@@ -123,29 +123,24 @@ class _Groups:
 
 
 def _groups(X: Array) -> _Groups:
-    """Rows that are equal, by keys that differ for rows that differ but for one chance in 2⁶⁴."""
+    """Rows that are equal, among those whose keys are."""
     keys = _keys(X)
     ordered = np.sort(keys)
-    if not (ordered[1:] == ordered[:-1]).any():
-        every = np.arange(len(X))
+    every = np.arange(len(X))
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not len(repeated):
         return _Groups(every, every)
-    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-    if not np.array_equal(X[first][group.ravel()], X):
-        _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return _Groups(first[order], place[group.ravel()])
+    some = np.flatnonzero(np.isin(keys, repeated))
+    _, first, inverse = np.unique(X[some] + 0.0, axis=0, return_index=True, return_inverse=True)
+    earliest = every.copy()
+    earliest[some] = some[first][inverse.ravel()]
+    is_first = earliest == every
+    return _Groups(np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[earliest])
 
 
 def _keys(X: Array) -> Array:
     """A number for each row, a mix of the bits of its entries: (N,)."""
-    keys = np.zeros(len(X), dtype=np.uint64)
-    for column in X.T:
-        bits = np.ascontiguousarray(column + 0.0).view(np.uint64)  # −0.0 is 0.0
-        keys ^= bits
-        keys *= _MIX[0]
-        keys ^= keys >> np.uint64(29)
-        keys *= _MIX[1]
-        keys ^= keys >> np.uint64(32)
-    return keys
+    bits = (np.ascontiguousarray(X) + 0.0).view(np.uint64)  # −0.0 is 0.0
+    bits ^= bits >> np.uint64(29)
+    odd = np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64)
+    return bits @ (2 * odd + np.uint64(1))

@@ -113,6 +113,19 @@ def test_changing_what_was_returned_changes_nothing():
     assert learner.ask().tolist() == same.ask().tolist()
 
 
+@pytest.mark.parametrize("name", ["rsKRR+V2", "KRR+V1"])
+def test_parameters_set_on_the_estimator_hold_from_the_next_fit_on(name):
+    learner = new(name)
+    run(learner, 2)
+    alpha = learner.estimator_.alpha_
+    learner.estimator_.set_params(alpha=12.5)
+    assert learner.estimator_.alpha_ == alpha
+    run(learner, 1)
+    assert learner.estimator_.alpha_ == 12.5
+    learner.ask()
+    assert learner.history_[-1]["lambda"] == learner.estimator_.lambda_
+
+
 def test_the_pool_is_not_that_of_the_caller():
     """A buffer that is used again after the call (H7)."""
     buffer = X.copy()

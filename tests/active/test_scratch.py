@@ -84,5 +84,5 @@ def test_where_there_is_no_room_the_process_lives_and_says_so(platform):
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, platform], capture_output=True, text=True, check=True
     )
-    assert "take 2,097,152 bytes (0.0 GiB), which the temporary folder" in done.stdout
+    assert "take 2,097,152 bytes (2 MiB), which the temporary folder" in done.stdout
     assert "set TMPDIR to a folder with more room" in done.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -152,7 +151,6 @@ class ActiveLearner:
         self._settings = settings
         self._pool = pool
         self._stop = stop_rules_from(settings["stop"])
-        self._estimator = estimator
         self._models = Models(store, pool, estimator, settings["score"])
         self.stop_reason_ = ""
 
@@ -235,7 +233,7 @@ class ActiveLearner:
         n : how many, `batch_size` unless given.
         sample : the number of points of the pool over which the mean is taken.
         """
-        estimator = self.estimator_
+        estimator = self._existing_model().estimator
         ids = self.preview(n)
         rng = np.random.default_rng([self._settings["seed"], len(self.history_)])
         size = min(sample, len(self._pool))
@@ -253,14 +251,12 @@ class ActiveLearner:
 
     @property
     def estimator_(self) -> Estimator:
-        """The estimator, fitted to all labels there are."""
-        model = self._models.current()
-        if model is None:
-            raise ValueError(
-                f"There is no model before {LEAST} labels are told; there are "
-                f"{len(self.labeled_ids_)}."
-            )
-        return copy.copy(model.estimator)
+        """The estimator, fitted to all labels there are.
+
+        Parameters that are set on it hold from the next fit on, in this process; to fit it to
+        other data changes nothing in the campaign.
+        """
+        return self._existing_model().shown
 
     @property
     def labeled_ids_(self) -> Array:
@@ -309,6 +305,15 @@ class ActiveLearner:
         return self._models.history()
 
     # How
+
+    def _existing_model(self) -> Model:
+        model = self._models.current()
+        if model is None:
+            raise ValueError(
+                f"There is no model before {LEAST} labels are told; there are "
+                f"{len(self.labeled_ids_)}."
+            )
+        return model
 
     def _drawing_model(self) -> Model | None:
         """The model by which points are drawn, with its scores where they matter."""

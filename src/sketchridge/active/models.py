@@ -28,11 +28,13 @@ _LARGEST_SKETCH = 512  # rows of an automatic sketch
 class Model:
     """An estimator fitted to the first ``labels`` labels in so many rounds, and its scores.
 
+    ``shown`` is a copy for others to look at; parameters set on it hold from the next fit on.
     ``sums`` are those behind the scores or, before there are any, those of an earlier model, from
     which they can be had.
     """
 
     estimator: Estimator
+    shown: Estimator
     rounds: int
     labels: int
     sums: PoolSums | None = None
@@ -131,7 +133,8 @@ class Models:
         else:
             known = before.labels
             estimator = copy.copy(before.estimator)
-            estimator.set_params(**self._estimator.get_params(deep=False))
+        if before is not None:
+            estimator.set_params(**before.shown.get_params(deep=False))
         ids, Y = (part[: step.labels - known] for part in self._store.labels(known))
         y = Y[:, 0] if Y.shape[1] == 1 else Y
         with warnings.catch_warnings():
@@ -139,7 +142,7 @@ class Models:
                 warnings.simplefilter("ignore", UserWarning)  # the first round has said so
             estimator.partial_fit(self._pool[ids], y)
         sums = None if before is None else before.sums
-        return Model(estimator, step.number + 1, step.labels, sums)
+        return Model(estimator, copy.copy(estimator), step.number + 1, step.labels, sums)
 
     def _scores(self, model: Model, rows: Array) -> tuple[Array, PoolSums | None]:
         """Scores at some rows of the pool, 0 elsewhere, and the sums behind them."""

@@ -47,7 +47,7 @@ class Scratch:
             _allocate(self._file, size)
         except OSError as error:
             raise OSError(
-                f"The statistics of the pool take {size:,} bytes ({size / 2**30:.1f} GiB), which "
+                f"The statistics of the pool take {size:,} bytes ({size / 2**20:,.0f} MiB), which "
                 f"the temporary folder {folder} cannot give ({error.strerror or error}): set "
                 "TMPDIR to a folder with more room, or give a smaller sketch_size or pool."
             ) from error

@@ -67,6 +67,16 @@ def _of_windows() -> float:
 
 def _of_a_group(limit: Path, used: Path) -> float:
     try:
-        return float(limit.read_text()) - float(used.read_text())
+        left = float(limit.read_text()) - float(used.read_text())
     except (OSError, ValueError):  # no such group, or the limit "max"
         return float("inf")
+    return left + _reclaimable(used.parent / "memory.stat")
+
+
+def _reclaimable(stat: Path) -> float:
+    """What a group's use counts of files that were read and are kept as long as there is room."""
+    try:
+        fields = dict(line.split() for line in stat.read_text().splitlines())
+        return float(fields.get("total_inactive_file", fields.get("inactive_file", 0)))
+    except (OSError, ValueError):
+        return 0.0
