@@ -613,11 +613,11 @@ def test_small_algebra(row: BackendCase, m):
     assert_close(vectors * values @ vectors.T, A)
     assert (np.diff(values) >= 0).all()
     assert_close(backend.solve_triangular(L, B), np.linalg.solve(L, B))
-    assert_close(backend.solve_definite(A, B), np.linalg.solve(A, B))
-    assert_close(backend.solve_definite(A, B[:, 0]), np.linalg.solve(A, B[:, 0]))
+    assert_close(backend.definite(A)(B), np.linalg.solve(A, B))
+    assert_close(backend.definite(A)(B[:, 0]), np.linalg.solve(A, B[:, 0]))
     if m:
         with pytest.raises(np.linalg.LinAlgError):
-            backend.solve_definite(-A, B)
+            backend.definite(-A)(B)
 
 
 @each_backend

@@ -266,7 +266,9 @@ def test_intercept_solves_the_joint_system(make):
     """[K + λI  1; 1ᵀ  0] [z; b/n] = [y/n; 0], the stationary point of the penalised sum with a free
     constant."""
     ones = np.ones((N, 1))
-    bordered = np.block([[kernel_matrix(X, X) + ALPHA * np.eye(N), ones], [ones.T, np.zeros((1, 1))]])
+    bordered = np.block(
+        [[kernel_matrix(X, X) + ALPHA * np.eye(N), ones], [ones.T, np.zeros((1, 1))]]
+    )
     solution = np.linalg.solve(bordered, np.vstack([Y, np.zeros((1, 3))]))
     expected = kernel_matrix(X_TEST, X) @ solution[:-1] + solution[-1]
     assert_close(make(fit_intercept=True).fit(X, Y).predict(X_TEST), expected, scale=1.0)

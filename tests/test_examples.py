@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import runpy
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
+FILES = sorted(EXAMPLES.glob("*.py"))
 
 
-def run(name):
-    return subprocess.run(
-        [sys.executable, EXAMPLES / name], capture_output=True, text=True, check=True
-    ).stdout
+def run(name: str) -> str:
+    command = [sys.executable, EXAMPLES / name]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_the_laboratory_learns_more_from_chosen_points():
-    errors = [
-        float(line.split("recipes ")[1].split()[0]) for line in run("laboratory.py").splitlines()
-    ]
-    assert errors[0] < 0.5 * errors[1]
+    lines = run("laboratory.py").splitlines()
+    errors = {line.split()[0]: float(line.split("recipes ")[1].split()[0]) for line in lines}
+    assert errors["weighted"] < 0.5 * errors["uniform"]
 
 
 def test_the_laboratory_is_short():
@@ -31,3 +33,12 @@ def test_our_estimator_in_a_loop_of_scikit_activeml():
     error, std = runpy.run_path(str(EXAMPLES / "scikit_activeml.py"))["main"]()
     assert error < 0.3
     assert (std > 0).all()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_an_example_says_what_it_shows_and_can_be_imported(path):
+    """Importing it does no work: all of that is behind `if __name__ == "__main__"`."""
+    source = path.read_text()
+    assert ast.get_docstring(ast.parse(source))
+    assert max(map(len, source.splitlines())) <= 100
+    runpy.run_path(str(path), run_name="imported")

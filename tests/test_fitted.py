@@ -263,6 +263,12 @@ def test_replicates_give_the_noise_of_an_interpolant():
     assert_close(model.noise, model.data.rows.within / 200, scale=0.25, condition=1e3)
 
 
+def test_noise_of_targets_with_few_values_is_warned_of():
+    X, y = np.repeat(normal(20, 2), 3, axis=0), np.tile([[0.0], [0.0], [1.0]], (20, 1))
+    with pytest.warns(UserWarning, match="repeat both X and y of another row.*give noise_variance"):
+        fit(settings(sketch_size=20), X, y, np.ones(60))
+
+
 @pytest.mark.parametrize("given", [0.0, 2.5, [1.0, 4.0]])
 def test_a_noise_that_was_given_is_kept(given):
     X, Y, w = given_rows()

@@ -32,7 +32,7 @@ PRIMITIVES = (
     "generate",
     "drawn",
     "solve_triangular",
-    "solve_definite",
+    "definite",
 )
 _EVERY = 10
 
@@ -310,7 +310,7 @@ def test_the_primitives_of_a_fit_are_interrupted(backend):
         model.fit(X[:60], y[:60])
         append(model)
         everything(model)
-    assert backend.seen >= set(PRIMITIVES) - {"solve_definite"}
+    assert backend.seen >= set(PRIMITIVES) - {"definite"}
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that send signals")

@@ -13,7 +13,7 @@ import joblib
 import numpy as np
 import pytest
 import skops.io
-from helpers import assert_close
+from helpers import DEVICE, assert_close
 from problems import KERNEL_NAMES, classes, intercepts, kinds
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
@@ -388,7 +388,7 @@ def test_a_backend_object_is_replaced_where_its_device_is_missing(tmp_path):
 @pytest.mark.parametrize("solver", ["sketch", "pcg"])
 def test_precisions_that_only_a_gpu_has_are_replaced_too(sketch, dtype, solver, tmp_path):
     """A model fitted in half precision, here by Triton's interpreter, goes on in float64."""
-    backend = TritonFused(device="cpu")
+    backend = TritonFused(device=DEVICE)
     options = OPTIONS | {"dtype": dtype, "sketch": sketch, "sketch_size": 20, "alpha": 5.0}
     options |= {"solver": solver}
     model = SketchedKernelRidge(backend=backend, **options).fit(X, y)

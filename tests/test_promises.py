@@ -45,9 +45,7 @@ def test_automatic_precision_costs_little(kernel, lam):
     automatic, double = (sketched(dtype=d, **options).fit(X, y) for d in ("auto", "float64"))
     assert automatic.dtype_ in ("float32", "float64")
     allowed = automatic.sketch_tol / 100
-    np.testing.assert_allclose(
-        automatic.variance(X_TEST), double.variance(X_TEST), rtol=allowed
-    )
+    np.testing.assert_allclose(automatic.variance(X_TEST), double.variance(X_TEST), rtol=allowed)
 
 
 def test_automatic_precision_follows_the_penalty():

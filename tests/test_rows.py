@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchridge import rows as rows_module
-from sketchridge.rows import Rows, merged
+from sketchridge.rows import Rows, merged, positions
 
 SMALL = st.integers(-2, 2).map(float)
 
@@ -132,20 +132,20 @@ def test_an_identical_row_is_a_weight():
 
 
 A = np.array([[1.0], [1.0], [1.0], [2.0], [2.0], [3.0]])
-REPLICATES = {
-    "each y once": ([1, 2, 3, 4, 5, 6], [1] * 6, 3.0),
-    "all alike": ([1, 1, 1, 4, 4, 6], [1] * 6, 0.0),
-    "one of three differs": ([1, 1, 3, 4, 4, 6], [1] * 6, 1.0),
-    "whole weights do not count": ([1, 2, 2, 4, 5, 6], [1, 2, 1, 3, 1, 5], 2.0),
-    "nor does their unit": ([1, 2, 2, 4, 5, 6], [10, 20, 10, 30, 10, 50], 2.0),
-    "nor do fractions": ([1, 2, 3, 4, 5, 6], [0.5, 2.5, 1, 3, 1.5, 5], 3.0),
+REPLICATES = {  # y, weights, different y less one, whether some repeat y where others differ
+    "each y once": ([1, 2, 3, 4, 5, 6], [1] * 6, 3, False),
+    "all alike": ([1, 1, 1, 4, 4, 6], [1] * 6, 0, False),
+    "one of three differs": ([1, 1, 3, 4, 4, 6], [1] * 6, 1, True),
+    "some differ": ([1, 2, 2, 4, 5, 6], [1, 2, 1, 3, 1, 5], 2, True),
+    "fractions": ([1, 2, 3, 4, 5, 6], [0.5, 2.5, 1, 3, 1.5, 5], 3, False),
 }
 
 
-@pytest.mark.parametrize(("y", "w", "expected"), REPLICATES.values(), ids=REPLICATES)
-def test_replicates_are_the_degrees_of_freedom_within(y, w, expected):
+@pytest.mark.parametrize(("y", "w", "expected", "tied"), REPLICATES.values(), ids=REPLICATES)
+def test_replicates_are_the_degrees_of_freedom_within(y, w, expected, tied):
     rows = merged(A, np.array(y, dtype=float)[:, None], np.array(w, dtype=float))
     assert rows.replicates == expected
+    assert rows.tied is tied
 
 
 @given(
@@ -154,34 +154,25 @@ def test_replicates_are_the_degrees_of_freedom_within(y, w, expected):
 )
 @settings(max_examples=40, deadline=None)
 def test_repeated_rows_have_the_replicates_of_weighted_ones(times, y):
-    """One row of weight 1 makes 1 the unit of all weights."""
-    times, Y = np.array([*times, 1]), np.array([*y, 9.0])[:, None]
-    X = np.vstack([A, [[4.0]]])
+    """A row that repeats X and y of another is a row of more weight, and nothing else."""
+    times, Y = np.array(times), np.array(y)[:, None]
     repeated = merged(
-        np.repeat(X, times, axis=0), np.repeat(Y, times, axis=0), np.ones(times.sum())
+        np.repeat(A, times, axis=0), np.repeat(Y, times, axis=0), np.ones(times.sum())
     )
-    weighted = merged(X, Y, times.astype(float))
+    weighted = merged(A, Y, times.astype(float))
     assert repeated.replicates == weighted.replicates
     assert_close(repeated.within, weighted.within, scale=1 + weighted.within.max())
 
 
 @pytest.mark.parametrize("c", [3.0, 0.5, 0.1])
 def test_replicates_do_not_depend_on_the_scale_of_the_weights(c):
-    """Of six rows two are the same, y included: a unit of weight is a row whatever it is called."""
     Y = np.array([[1.0], [1.0], [3.0], [4.0], [5.0], [6.0]])
-    assert merged(A, Y, np.full(6, c)).replicates == merged(A, Y, np.ones(6)).replicates == 3
+    assert merged(A, Y, np.full(6, c)).replicates == merged(A, Y, np.ones(6)).replicates
 
 
 def test_replicates_count_rows_that_differ_in_any_target():
     Y = np.array([[1.0, 1.0], [1.0, 2.0], [1.0, 1.0], [4.0, 4.0], [4.0, 4.0], [6.0, 6.0]])
     assert merged(A, Y, np.ones(6)).replicates == 1
-
-
-def test_ties_beside_different_targets_are_told():
-    y = np.array([[1.0], [1.0], [3.0], [4.0], [4.0], [6.0]])
-    assert merged(A, y, np.ones(6)).tied
-    assert not merged(A, np.arange(6.0)[:, None], np.ones(6)).tied
-    assert not merged(A, np.ones((6, 1)), np.ones(6)).tied
 
 
 # Rows that come later
@@ -238,6 +229,16 @@ def test_nothing_can_be_appended():
     assert len(fresh) == 0
     np.testing.assert_array_equal(same.Y, rows.Y)
     assert same.keeps_weights(rows)
+
+
+@pytest.mark.usefixtures("hashing")
+@given(X_new=st.lists(st.tuples(SMALL, SMALL), max_size=9))
+@settings(max_examples=30, deadline=None)
+def test_positions_are_where_a_row_is_found(X_new):
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [-2.0, -2.0], [2.0, -1.0]])
+    places = {tuple(row): i for i, row in enumerate(X)}
+    found = positions(X, np.array(X_new).reshape(-1, 2))
+    np.testing.assert_array_equal(found, [places.get(row, -1) for row in X_new])
 
 
 def test_rows_are_frozen():

@@ -117,7 +117,7 @@ def test_automatic_growth_that_ends_at_the_cap_warns_with_a_remedy(name, monkeyp
 
 
 def test_a_gap_just_above_the_tolerance_does_not_read_like_it(monkeypatch):
-    """"A gap of 1.1 instead of 1.1" says nothing: the numbers are shown so that they differ."""
+    """ "A gap of 1.1 instead of 1.1" says nothing: the numbers are shown so that they differ."""
     monkeypatch.setattr(tuning, "_SIZES", [4, 8, 16])
     gap = sketched(sketch_size=16, alpha=1e-3, bandwidth=0.1).fit(X, y).gap_
     for tolerance in (gap - 1 - 0.004, gap - 1 - 0.02):

@@ -44,6 +44,7 @@ __all__ = [
 Array = np.ndarray
 Say = Callable[[str], None]
 _MEAN_TOL = 1e-8
+_SMALLEST = 1e-145  # of λ, whose square divides
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,8 @@ def prepared(X: Array, Y: Array, w: Array, *, fit_intercept: bool, square: bool 
     rows = merged(X, Y, w)
     kept = None if len(used) == given else used
     if not square:
-        data = _in_units(np.array(X[rows.first], dtype=float), rows, fit_intercept)
+        distinct = X if len(rows.first) == len(X) else X[rows.first]
+        data = _in_units(np.array(distinct, dtype=float), rows, fit_intercept)
         return replace(data, used=kept, given=given)
     distinct = np.array(X[np.ix_(rows.first, rows.first)], dtype=float)
     data = _in_units(distinct, rows, fit_intercept)
@@ -476,7 +478,7 @@ def _penalty(settings: Settings, basis: Basis, variances: Array, *, guarded: boo
         )
     unit = basis.sample.points.kernel.unit
     lam = settings.alpha / basis.sample.total / unit
-    if not np.finfo(float).tiny < lam * basis.sample.total < np.inf:
+    if not _SMALLEST < lam * min(basis.sample.total, 1.0) < 1 / _SMALLEST:
         raise ValueError(
             f"alpha = {settings.alpha:.3g} is beyond floating point beside kernel values of about "
             f"{unit * basis.sample.scales.diag:.3g}: give an alpha nearer to them, or rescale X."

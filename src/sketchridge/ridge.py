@@ -7,6 +7,7 @@ All variances are for unit noise variance.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +18,7 @@ from sketchridge.factor import Factor, Sample, spectrum
 from sketchridge.precision import EPS
 from sketchridge.query import AtPoints
 
-__all__ = ["Basis", "Intercept", "Ridge", "basis_of", "degrees_of_freedom"]
+__all__ = ["Basis", "Intercept", "Ridge", "Shrinkage", "basis_of", "degrees_of_freedom"]
 
 Array = np.ndarray
 _DIAGONAL = 1e-6  # rounding in TᵀMT, relative to λ, below which it is taken for diag(E)
@@ -110,6 +111,33 @@ def basis_of(factor: Factor, Y: Tall) -> Basis:
 
 
 @dataclass(frozen=True, eq=False)
+class Shrinkage:
+    """(TᵀMT + λI)⁻¹ for one λ."""
+
+    basis: Basis
+    lam: float
+
+    def __call__(self, B: Array, eps: float = 0.0) -> Array:
+        """B (TᵀMT + λI)⁻¹ for rows B (t, r) that are known to ``eps``.
+
+        It is B diag(D) but for rounding in T, of about 8√r·ε·E₁: small, or drowned by B's ``eps``.
+        Where T is not formed there is no better.
+        """
+        E = self.basis.E
+        rounding = 8 * np.sqrt(len(E)) * _EPS
+        small = rounding <= max(_DIAGONAL * self.lam / self.basis.largest, eps)
+        if small or self.basis.T.right is not None:
+            return B / (E + self.lam)
+        return self._solve(B.T).T
+
+    @cached_property
+    def _solve(self) -> Callable[[Array], Array]:
+        A = self.basis.M.copy()
+        A[np.diag_indices_from(A)] += self.lam
+        return self.basis.sample.backend.definite(A)
+
+
+@dataclass(frozen=True, eq=False)
 class Intercept:
     """An unpenalised constant fitted jointly.
 
@@ -123,11 +151,15 @@ class Intercept:
     saved: tuple[Array, float, Array] | None = None  # c, eᵀMe and offset of a loaded model
 
     @cached_property
+    def shrink(self) -> Shrinkage:
+        return Shrinkage(self.basis, self.lam)
+
+    @cached_property
     def c(self) -> Array:
         """D TᵀM1: (r,)."""
         if self.saved is not None:
             return self.saved[0]
-        return _shrunk(self.basis, self.lam, self.basis.o[None], 0.0)[0]
+        return self.shrink(self.basis.o[None])[0]
 
     @cached_property
     def e(self) -> Tall:
@@ -190,9 +222,10 @@ class Ridge:
         """1/(Σw λ²), by which squared residuals are variances."""
         return 1 / self.sample.total / self.lam / self.lam
 
-    def shrink(self, B: Array, eps: float = 0.0) -> Array:
-        """B (TᵀMT + λI)⁻¹ for rows B (t, r) that are known to ``eps``."""
-        return _shrunk(self.basis, self.lam, B, eps)
+    @cached_property
+    def shrink(self) -> Shrinkage:
+        """(TᵀMT + λI)⁻¹."""
+        return Shrinkage(self.basis, self.lam) if self.intercept is None else self.intercept.shrink
 
     @cached_property
     def wide(self) -> Tall:
@@ -388,18 +421,6 @@ class Ridge:
     @property
     def _width(self) -> int:
         return len(self.basis.V) + 1
-
-
-def _shrunk(basis: Basis, lam: float, B: Array, eps: float) -> Array:
-    """B (TᵀMT + λI)⁻¹ for rows B (t, r).
-
-    It is B diag(D) but for rounding in T, of about 8√r·ε·E₁: small, or drowned by B's ``eps``.
-    """
-    rounding = 8 * np.sqrt(len(basis.E)) * _EPS
-    if rounding <= max(_DIAGONAL * lam / basis.largest, eps):
-        return B / (basis.E + lam)
-    A = basis.M + lam * np.eye(len(basis.E))
-    return basis.sample.backend.solve_definite(A, B.T).T
 
 
 def degrees_of_freedom(basis: Basis, lams: Array, fit_intercept: bool) -> Array:

@@ -14,6 +14,7 @@ import numpy as np
 __all__ = ["Rows", "merged", "positions"]
 
 Array = np.ndarray
+_MANY = 10_000  # rows from which it is worth looking at one column first
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,9 +125,11 @@ class _Groups:
 
 def _groups(X: Array) -> _Groups:
     """Rows that are equal, among those whose keys are."""
+    every = np.arange(len(X))
+    if len(X) > _MANY and _all_differ(X[:, 0]):
+        return _Groups(every, every)
     keys = _keys(X)
     ordered = np.sort(keys)
-    every = np.arange(len(X))
     repeated = ordered[1:][ordered[1:] == ordered[:-1]]
     if not len(repeated):
         return _Groups(every, every)
@@ -136,6 +139,11 @@ def _groups(X: Array) -> _Groups:
     earliest[some] = some[first][inverse.ravel()]
     is_first = earliest == every
     return _Groups(np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[earliest])
+
+
+def _all_differ(column: Array) -> bool:
+    ordered = np.sort(column)
+    return bool((ordered[1:] != ordered[:-1]).all())
 
 
 def _keys(X: Array) -> Array:

@@ -233,9 +233,9 @@ class LandmarkSketch(RowSketch):
     """Points chosen uniformly, without replacement."""
 
     def propose(self, count: int, residual: Any) -> tuple[Array, Array]:
-        open_rows = np.flatnonzero(residual.host())
-        places = self._rng().choice(len(open_rows), size=min(count, len(open_rows)), replace=False)
-        return open_rows[places], np.zeros(len(places))
+        open_rows = residual.count()
+        places = self._rng().choice(open_rows, size=min(count, open_rows), replace=False)
+        return residual.pick(places), np.zeros(len(places))
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ X = np.concatenate([normal(P - 8, 2), normal(8, 2)])  # the last eight are the f
 Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.05 * np.cos(37.0 * np.arange(P))
 PRIMITIVES = (
     "points", "block", "schur", "matmul", "moments", "residual_sqnorm", "tall", "array", "host",
-    "empty", "joined", "each", "total", "drawn", "eigh", "solve_triangular", "solve_definite",
+    "empty", "joined", "each", "total", "drawn", "eigh", "solve_triangular", "definite",
 )  # fmt: skip
 ESTIMATORS = {
     "automatic": SketchedKernelRidge(bandwidth=0.7, fit_intercept=True),

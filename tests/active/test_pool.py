@@ -390,6 +390,7 @@ def test_the_fingerprint_is_that_of_version_one():
         ([["a", "b"]], "must be numeric"),
         (np.array([[1.0, 2], [3, np.nan]]), "Row 1 of the pool"),
         (np.array([[np.inf, 2]]), "Row 0 of the pool"),
+        (np.ma.array([[1.0, 2.0]], mask=[[False, True]]), "masked values"),
     ],
 )
 def test_what_is_no_pool_is_refused(data, message):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ class Pool:
     """
 
     def __init__(self, data: Any) -> None:
-        array = data if isinstance(data, np.ndarray) else np.asarray(data)
+        array = np.asanyarray(data)
         if array.ndim != 2 or not array.size:
             raise ValueError(
                 "The pool must be a table of points in rows and features in columns, got shape "
@@ -46,6 +47,8 @@ class Pool:
             )
         if array.dtype.kind not in "fiub":
             raise ValueError(f"The pool must be numeric, got {array.dtype}: encode text first.")
+        if np.ma.is_masked(array):
+            raise ValueError("The pool has masked values: remove or fill such rows first.")
         is_safe = _is_mapped(array) or not array.flags.writeable
         self.array = array if is_safe else np.array(array)
         self.fingerprint = self._checked()
@@ -94,11 +97,10 @@ class Pool:
 
 def _is_mapped(array: Any) -> bool:
     """Whether an array stands in a file rather than in memory."""
-    while array is not None:
-        if isinstance(array, np.memmap):
-            return True
-        array = getattr(array, "base", None)
-    return False
+    owner = array
+    while hasattr(owner, "base"):
+        owner = owner.base
+    return isinstance(owner, mmap)
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,9 @@ class Backend(ABC):
 
     def place(self, kernel: Kernel, U: Array) -> Points:
         """A copy of points given by their coordinates ``kernel.coordinates(X)``."""
-        largest = 0.0 if kernel.geometry == "opaque" else float(np.abs(U).max(initial=0.0))
+        largest = 0.0
+        if kernel.geometry != "opaque":
+            largest = float(max(U.max(initial=0.0), -U.min(initial=0.0)))
         if not largest < 1e150 ** (1 / kernel.growth):
             raise ValueError(
                 f"X has rows {largest:.3g} away, in units of the bandwidth or of the largest "
@@ -124,6 +126,10 @@ class Backend(ABC):
         """The sum of the function's values over such slices."""
 
     @abstractmethod
+    def picked(self, column: Any, places: Array) -> Array:
+        """The row numbers of some of the entries of a column (n,) that are not 0."""
+
+    @abstractmethod
     def drawn(self, cumulative_of: Any, u: Array) -> Array:
         """Row numbers drawn in proportion to a column (n,), one for each uniform u."""
 
@@ -146,5 +152,5 @@ class Backend(ABC):
         """L⁻¹B for a lower triangular L."""
 
     @abstractmethod
-    def solve_definite(self, A: Array, B: Array) -> Array:
-        """A⁻¹B for a positive definite A."""
+    def definite(self, A: Array) -> Callable[[Array], Array]:
+        """A positive definite A, factorised: a function that gives A⁻¹B."""

@@ -233,6 +233,9 @@ class NumpyTiles(Backend):
         busy = range(min(self.workers, len(strips)))
         return sum(self._run([partial(share, worker) for worker in busy], n * width))
 
+    def picked(self, column: Array, places: Array) -> Array:
+        return np.flatnonzero(column)[places]
+
     def drawn(self, cumulative_of: Array, u: Array) -> Array:
         cumulative = np.cumsum(cumulative_of)
         rows = np.searchsorted(cumulative, u * cumulative[-1], side="right")
@@ -244,8 +247,9 @@ class NumpyTiles(Backend):
     def solve_triangular(self, L: Array, B: Array) -> Array:
         return solve_triangular(L, B, lower=True, check_finite=False)
 
-    def solve_definite(self, A: Array, B: Array) -> Array:
-        return cho_solve(cho_factor(A, lower=True), B)
+    def definite(self, A: Array) -> Callable[[Array], Array]:
+        factor = cho_factor(A, lower=True)
+        return lambda B: cho_solve(factor, B)
 
     def _strips(self, n: int, width: int) -> list[slice]:
         longest = max(self.tile, _STRIP // max(width, 1))

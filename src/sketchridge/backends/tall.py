@@ -174,6 +174,14 @@ class Tall:
         out[np.ascontiguousarray(rows)] = 0
         return Tall(self.backend, (out,))
 
+    def count(self) -> int:
+        """How many entries of the one column are not 0."""
+        return int(self.sum(lambda block: (block != 0).sum()))
+
+    def pick(self, places: Array) -> Array:
+        """The row numbers of some of those entries, counted from the first."""
+        return self.backend.picked(self.whole()[:, 0], places)
+
     def draw(self, u: Array) -> Array:
         """Row numbers drawn in proportion to the one column, for uniform numbers u in [0, 1)."""
         return self.backend.drawn(self.whole()[:, 0], u)

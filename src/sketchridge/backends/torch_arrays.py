@@ -53,7 +53,8 @@ class TorchArrays(Backend):
         self._check_device()
         if not isinstance(A, torch.Tensor):
             self.check_memory(8 * np.size(A), f"An array of {np.size(A):,} numbers")
-            A = torch.from_numpy(np.array(A, dtype=float, order="C"))
+            copied = np.array(A, dtype=float, order="C", copy=self._on_the_host or None)
+            A = torch.from_numpy(copied if copied.flags.writeable else copied.copy())
         return A.to(self.device, torch.float64)
 
     def host(self, A: Any) -> Array:
@@ -78,6 +79,9 @@ class TorchArrays(Backend):
         for rows in others:
             out = out + function(rows)
         return out
+
+    def picked(self, column: Any, places: Array) -> Array:
+        return self.host(torch.nonzero(column)[:, 0][places])
 
     def drawn(self, cumulative_of: Any, u: Array) -> Array:
         cumulative = torch.cumsum(cumulative_of, dim=0)
@@ -124,12 +128,17 @@ class TorchArrays(Backend):
         solved = torch.linalg.solve_triangular(self.array(L), columns, upper=False)
         return self.host(solved).reshape(B.shape)
 
-    def solve_definite(self, A: Array, B: Array) -> Array:
+    def definite(self, A: Array) -> Callable[[Array], Array]:
         if len(A) < _LARGE:
-            return cho_solve(cho_factor(A, lower=True), B)
+            factor = cho_factor(A, lower=True)
+            return lambda B: cho_solve(factor, B)
         L = _solved(torch.linalg.cholesky, self.array(A))
-        solved = torch.cholesky_solve(self.array(B).reshape(len(B), -1), L)
-        return self.host(solved).reshape(B.shape)
+
+        def solve(B: Array) -> Array:
+            solved = torch.cholesky_solve(self.array(B).reshape(len(B), -1), L)
+            return self.host(solved).reshape(B.shape)
+
+        return solve
 
     # The device
 

@@ -98,9 +98,7 @@ class ScaledKernel(Kernel):
                 f"{self!r} has no bandwidth yet: construct it with bandwidth=..., or let an "
                 "estimator choose one."
             )
-        U = np.array(X, dtype=float)
-        if self.center is not None:
-            U -= self.center
+        U = np.subtract(X, 0.0 if self.center is None else self.center, dtype=float)
         scale = np.asarray(self.bandwidth, dtype=float)
         if scale.ndim == 2:
             return U @ scale
