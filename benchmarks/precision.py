@@ -13,11 +13,12 @@ import numpy as np
 from baselines import DATA, SETS
 
 from sketchridge.backends import NumpyTiles
+from sketchridge.basis import Basis, basis_of
 from sketchridge.factor import factorize, sample_of
 from sketchridge.kernels import KERNELS, Kernel, ScaledKernel
 from sketchridge.precision import magnified
 from sketchridge.query import AtPoints
-from sketchridge.ridge import Basis, Ridge, basis_of
+from sketchridge.ridge import Ridge
 from sketchridge.sketches import as_sketch
 
 Array = np.ndarray

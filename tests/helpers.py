@@ -12,9 +12,10 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from sketchridge import SketchedKernelRidge, kernels, sketches
 from sketchridge.backends import Backend, NumpyTiles
+from sketchridge.basis import Basis, Intercept, basis_of
 from sketchridge.factor import Factor, Sample, factorize, sample_of
 from sketchridge.query import AtPoints
-from sketchridge.ridge import Basis, Intercept, Ridge, basis_of
+from sketchridge.ridge import Ridge
 
 Array = np.ndarray
 TOLERANCE = {"float64": 1e-10, "float32": 5e-5, "pcg": 1e-7, "per cent": 0.03}

@@ -29,18 +29,11 @@ from helpers import (
 
 from sketchridge import fitted as fitted_module
 from sketchridge.backends import NumpyTiles
+from sketchridge.data import Data, estimated_noise, extended_data, prepared
 from sketchridge.exact_fit import ExactFitted, ExactSettings, extend_exact, select_exact
-from sketchridge.fitted import (
-    Data,
-    Fitted,
-    Settings,
-    estimated_noise,
-    extend,
-    extended_data,
-    prepared,
-    select,
-)
+from sketchridge.fitted import Fitted, Settings
 from sketchridge.kernels import Gaussian, Laplacian, Linear, Polynomial, Precomputed
+from sketchridge.selection import extend, select
 from sketchridge.sketches import ArraySketch, RPCholeskySketch
 
 N, M, T, Q, ALPHA = 40, 10, 6, 2, 0.5

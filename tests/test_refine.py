@@ -373,11 +373,17 @@ def test_a_tolerance_below_rounding_is_refused() -> None:
 
 
 HOPELESS = {
-    "far below rounding": {"alpha": 1e-200},
-    "overflowing": {"alpha": 1e-155, "sketch_size": 5},
+    "far below rounding": {"alpha": 1e-140},
+    "nearly overflowing": {"alpha": 1e-100, "sketch_size": 5},
     "a small sketch": {"alpha": 1e-12, "sketch_size": 5},
     "an intercept": {"alpha": 1e-14, "sketch_size": 5, "fit_intercept": True},
 }
+
+
+@pytest.mark.parametrize("alpha", [1e-200, 1e-155])
+def test_penalties_whose_squares_vanish_are_refused(alpha) -> None:
+    with pytest.raises(ValueError, match=r"alpha = 1e-\d+ is beyond floating point"):
+        SketchedKernelRidge(alpha=alpha, random_state=0).fit(unit_cube(40, 2), targets(40)[:, 0])
 
 
 @pytest.mark.filterwarnings("ignore:λ = ")

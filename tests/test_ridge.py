@@ -43,9 +43,10 @@ from sklearn.linear_model import Ridge as LinearRidge
 from sketchridge import exact
 from sketchridge import ridge as ridge_module
 from sketchridge.backends import NumpyTiles
+from sketchridge.basis import Basis, Intercept, basis_of
 from sketchridge.factor import RowFactor, factorize
 from sketchridge.kernels import Gaussian, Laplacian, Linear
-from sketchridge.ridge import Basis, Intercept, Ridge, basis_of
+from sketchridge.ridge import Ridge
 from sketchridge.sketches import (
     ArraySketch,
     GaussianSketch,

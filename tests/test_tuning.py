@@ -24,8 +24,9 @@ from scipy.spatial.distance import pdist
 
 from sketchridge import tuning
 from sketchridge.backends import NumpyTiles
+from sketchridge.basis import Basis, basis_of
 from sketchridge.kernels import Gaussian, Laplacian, Linear
-from sketchridge.ridge import Basis, Ridge, basis_of
+from sketchridge.ridge import Ridge
 from sketchridge.sketches import (
     GaussianSketch,
     HadamardSketch,

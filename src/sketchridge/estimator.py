@@ -10,12 +10,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sketchridge.certify import Certificate, norm_certificate
+from sketchridge.data import prepared
 from sketchridge.exact_fit import ExactFitted, ExactSettings, extend_exact, select_exact
-from sketchridge.fitted import Fitted, Settings, extend, prepared, select
+from sketchridge.fitted import Fitted, Settings
 from sketchridge.kernels import Precomputed, as_kernel
 from sketchridge.progress import status
 from sketchridge.refine import refined_variance, v1
 from sketchridge.regressor import Array, KernelRegressor, check_positive
+from sketchridge.selection import extend, select
 from sketchridge.sketches import Sketch
 
 __all__ = ["ExactKernelRidge", "SketchedKernelRidge"]
@@ -84,7 +86,6 @@ class ExactKernelRidge(KernelRegressor):
         settings = self._settings()
         with status("Fitting") as say:
             square = isinstance(settings.kernel, Precomputed)
-            _check_square(square, X)
             data = prepared(X, Y, w, fit_intercept=self.fit_intercept, square=square)
             done._fitted = select_exact(settings, data, say)
         self.__dict__ = done.__dict__
@@ -171,7 +172,7 @@ class SketchedKernelRidge(KernelRegressor):
     """
 
     _fitted: Fitted
-    _largest_size: int | None = None  # of an automatic sketch, where it is not that of `tuning`
+    sketch_limit: int | None = None  # rows of an automatic sketch, for campaigns; 2048 if None
     _std_kind = "v2"
     _kinds = ("v1", "v2", "v3", "gp", "bias2")
 
@@ -220,7 +221,6 @@ class SketchedKernelRidge(KernelRegressor):
         settings = self._settings(seed)
         with status("Fitting") as say:
             square = isinstance(settings.kernel, Precomputed)
-            _check_square(square, X)
             data = prepared(X, Y, w, fit_intercept=self.fit_intercept, square=square)
             done._fitted = select(settings, data, say)
         self.__dict__ = done.__dict__
@@ -354,7 +354,7 @@ class SketchedKernelRidge(KernelRegressor):
             backend=self.backend,
             dtype=self.dtype,
             seed=seed,
-            largest_size=self._largest_size,
+            largest_size=self.sketch_limit,
         )
 
     def _check_settings(self) -> None:
@@ -387,13 +387,6 @@ def _check_refinement(kind: str, refine: Any, tol: Any, return_bound: bool) -> N
         check_positive("tol", tol, "and goes with kind='v1'")
         if kind != "v1":
             raise ValueError(f"tol goes with kind='v1', got tol={tol!r} and kind={kind!r}.")
-
-
-def _check_square(square: bool, X: Array) -> None:
-    if square and X.shape[0] != X.shape[1]:
-        raise ValueError(
-            f"kernel='precomputed' is fitted to the (n, n) kernel matrix, got shape {X.shape}."
-        )
 
 
 def _check_appendable(fitted: Any) -> None:

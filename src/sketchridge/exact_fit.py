@@ -11,9 +11,8 @@ import numpy as np
 
 from sketchridge import tuning
 from sketchridge.backends import NumpyTiles
-from sketchridge.dense import DenseRidge, check_memory, dense_ridge
-from sketchridge.factor import Sample, factorize
-from sketchridge.fitted import (
+from sketchridge.basis import Basis, basis_of
+from sketchridge.data import (
     Data,
     estimated_noise,
     extended_data,
@@ -22,9 +21,10 @@ from sketchridge.fitted import (
     question,
     scaled_path,
 )
+from sketchridge.dense import DenseRidge, check_memory, dense_ridge
+from sketchridge.factor import Sample, factorize
 from sketchridge.kernels import Kernel
 from sketchridge.query import AtPoints
-from sketchridge.ridge import Basis, basis_of
 from sketchridge.sketches import RPCholeskySketch
 
 __all__ = ["ExactFitted", "ExactSettings", "extend_exact", "select_exact"]

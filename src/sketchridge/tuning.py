@@ -9,11 +9,12 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from sketchridge.backends import Backend
+from sketchridge.basis import Basis, basis_of, degrees_of_freedom
 from sketchridge.factor import factorize, sample_of
 from sketchridge.kernels import Kernel, ScaledKernel
 from sketchridge.notices import warn
 from sketchridge.query import AtPoints
-from sketchridge.ridge import Basis, Ridge, basis_of, degrees_of_freedom
+from sketchridge.ridge import Ridge
 from sketchridge.sketches import RPCholeskySketch
 
 __all__ = [

@@ -139,7 +139,7 @@ def test_a_reader_that_is_interrupted_can_be_asked_again(reader, monkeypatch):
 @pytest.mark.parametrize("where", ["trace_certificate", "estimated_noise", "basis_of"])
 def test_an_error_after_the_factor_is_made_counts_no_label_twice(where, monkeypatch):
     """The reproducer of H8: 80 labels, 100 rows in the model."""
-    from sketchridge import fitted
+    from sketchridge import selection
 
     learner = new("automatic")
     told(learner, np.arange(30))
@@ -150,7 +150,7 @@ def test_an_error_after_the_factor_is_made_counts_no_label_twice(where, monkeypa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(fitted, where, fail)
+        patch.setattr(selection, where, fail)
         for call in (learner.should_stop, learner.ask):
             with pytest.raises(KeyboardInterrupt):
                 call()

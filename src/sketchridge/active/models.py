@@ -165,7 +165,7 @@ def prepared(estimator: Estimator, pool: Pool, seed: int) -> Estimator:
     if by_median and isinstance(kernel, ScaledKernel) and kernel.bandwidth is None:
         estimator.bandwidth = tuning.median_bandwidth(pool, kernel)  # type: ignore[arg-type]
     if isinstance(estimator, SketchedKernelRidge):
-        estimator._largest_size = _LARGEST_SKETCH
+        estimator.sketch_limit = _LARGEST_SKETCH
         if estimator.random_state is None:
             estimator.random_state = seed
     return estimator

@@ -1,0 +1,172 @@
+"""What is fitted: rows in units in which they are about 1, a kernel with its bandwidth, a sample
+where a backend computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sketchridge import tuning
+from sketchridge.backends import Backend
+from sketchridge.basis import Basis
+from sketchridge.factor import Sample, sample_of
+from sketchridge.kernels import Kernel, ScaledKernel
+from sketchridge.notices import warn
+from sketchridge.query import AtPoints
+from sketchridge.rows import Rows, merged
+
+__all__ = [
+    "Data",
+    "estimated_noise",
+    "extended_data",
+    "fitted_kernel",
+    "placed",
+    "prepared",
+    "question",
+    "scaled_path",
+]
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Training rows with their targets in units in which they are about 1."""
+
+    X: Array  # (n, d): distinct rows, or the kernel matrix between them
+    rows: Rows
+    center: Array  # (q,): taken from y, 0 without an intercept
+    scale: Array  # (q,): powers of two by which y is divided
+    columns: Array | None = None  # (n,): those of the distinct rows, where X is a kernel matrix
+    used: Array | None = None  # given rows with a weight, where others were left out
+    given: int = 0  # number of rows as they were given
+
+    @property
+    def Y(self) -> Array:
+        """(n, q)."""
+        return (self.rows.Y - self.center) / self.scale
+
+    @property
+    def w(self) -> Array:
+        return self.rows.w
+
+
+def prepared(X: Array, Y: Array, w: Array, *, fit_intercept: bool, square: bool = False) -> Data:
+    """Data from rows as they are given; rows without weight are left out.
+
+    ``square`` is for a kernel matrix in place of X, whose columns are merged too.
+    """
+    if square and X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"kernel='precomputed' is fitted to the (n, n) kernel matrix, got shape {X.shape}."
+        )
+    used = np.flatnonzero(w > 0)
+    given = len(w)
+    if len(used) < given:
+        X, Y, w = X[used], Y[used], w[used]
+        X = X[:, used] if square else X
+    rows = merged(X, Y, w)
+    kept = None if len(used) == given else used
+    if not square:
+        distinct = X if len(rows.first) == len(X) else X[rows.first]
+        data = _in_units(np.array(distinct, dtype=float), rows, fit_intercept)
+        return replace(data, used=kept, given=given)
+    distinct = np.array(X[np.ix_(rows.first, rows.first)], dtype=float)
+    data = _in_units(distinct, rows, fit_intercept)
+    return replace(data, columns=used[rows.first], used=kept, given=given)
+
+
+def _in_units(X: Array, rows: Rows, fit_intercept: bool) -> Data:
+    q = rows.Y.shape[1]
+    center = rows.w @ rows.Y / rows.w.sum() if fit_intercept else np.zeros(q)
+    largest = np.abs(rows.Y - center).max(axis=0)
+    scale = 2.0 ** np.round(np.log2(np.where(largest > 0, largest, 1.0)))
+    return Data(X, rows, center, scale)
+
+
+def extended_data(
+    old: Data, X: Array, Y: Array, w: Array, fit_intercept: bool
+) -> tuple[Data, Array]:
+    """The data with further rows, and those of them that are new."""
+    used = np.flatnonzero(w > 0)
+    rows, fresh = old.rows.extended(old.X, X[used], Y[used], w[used])
+    X_new = X[used][fresh]
+    return _in_units(np.concatenate([old.X, X_new]), rows, fit_intercept), X_new
+
+
+def fitted_kernel(settings: Any, data: Data, backend: Backend) -> Kernel:
+    """The kernel with its bandwidth and centre fixed."""
+    kernel = settings.kernel
+    X = data.X
+    kernel.check(X)
+    kernel.check_domain(X)
+    bandwidth = settings.bandwidth
+    if not isinstance(kernel, ScaledKernel):
+        if bandwidth is not None and not isinstance(bandwidth, str):
+            raise ValueError(
+                f"The kernel {kernel!r} has no bandwidth, but bandwidth={bandwidth!r} was given: "
+                "leave it at its default and set the kernel's own parameters."
+            )
+        return kernel.fitted(X)
+    if isinstance(bandwidth, str) and bandwidth == "median":
+        own = kernel.bandwidth
+        chosen = tuning.median_bandwidth(X, kernel) if own is None else own
+    elif isinstance(bandwidth, str):
+        chosen = tuning.gcv_bandwidth(backend, kernel, X, data.Y, data.w, settings.fit_intercept)
+    else:
+        chosen = bandwidth
+    return kernel.with_bandwidth(_checked_bandwidth(chosen, X.shape[1])).fitted(X)
+
+
+def _checked_bandwidth(bandwidth: Any, d: int) -> float | Array:
+    try:
+        values = np.array(bandwidth, dtype=float)
+    except (TypeError, ValueError):
+        values = np.array(np.nan)
+    if values.ndim == 2 and len(values) == d and values.size and np.isfinite(values).all():
+        return values
+    positive = bool(np.isfinite(values).all()) and bool((values > 0).all())
+    if values.shape not in ((), (d,)) or not positive:
+        raise ValueError(
+            f"bandwidth must be a positive finite number, one such number for each of the {d} "
+            f"features, a map ({d}, k), 'median' or 'gcv', got {bandwidth!r}."
+        )
+    return values if values.ndim else float(values)
+
+
+def placed(backend: Backend, kernel: Kernel, data: Data) -> Sample:
+    points = backend.place(kernel, kernel.training_coordinates(data.X))
+    return sample_of(points, data.w)
+
+
+def question(sample: Sample, data: Data, X: Array) -> AtPoints:
+    """A question about values at the rows of X, which are of a kernel matrix where the data are."""
+    X = X if data.columns is None else X[:, data.columns]
+    kernel = sample.points.kernel
+    return AtPoints(sample.backend.place(kernel, kernel.coordinates(X)))
+
+
+def scaled_path(basis: Basis, fit_intercept: bool, data: Data, unit: float) -> tuning.LambdaPath:
+    """The λ path in units of the kernel and of y²."""
+    variances = tuning.target_scales(data.rows.Y, data.w)
+    scales = variances * data.scale**2
+    path = tuning.lambda_path(basis, fit_intercept, scales)
+    return tuning.LambdaPath(path.lam * unit, path.df, path.gcv, path.loo)
+
+
+def estimated_noise(data: Data, squares: Array, left: float) -> Array:
+    """σ̂² = (RSS + squares of y within distinct rows)/(n − df + replicates), in units of y²: (q,).
+
+    ``squares`` (q,) is the weighted RSS in the data's own units, ``left`` is n − df.
+    """
+    if data.rows.tied:
+        warn(
+            "Some rows repeat both X and y of another row while y differs elsewhere at the same X. "
+            "Such a repetition counts as one row of more weight, so the noise variance is too "
+            "large if y merely takes few values: give noise_variance then."
+        )
+    within = data.rows.within / data.scale / data.scale
+    dof = max(left, np.finfo(float).eps) + data.rows.replicates
+    return data.scale * data.scale * ((squares + within) / dof)

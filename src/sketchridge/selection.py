@@ -1,0 +1,217 @@
+"""From settings and data to a `Fitted`: whatever was left open is chosen here.
+
+Neither `select` nor `extend` changes what it was given, so an interrupted fit leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sketchridge import tuning
+from sketchridge.backends import Backend, NumpyTiles, as_backend
+from sketchridge.basis import Basis, Intercept, basis_of
+from sketchridge.certify import trace_certificate
+from sketchridge.data import Data, estimated_noise, extended_data, fitted_kernel, placed
+from sketchridge.factor import Factor, Sample, factorize, sample_of
+from sketchridge.fitted import Fitted, Settings
+from sketchridge.notices import warn
+from sketchridge.precision import Plan, make_plan
+from sketchridge.refine import exact_mean
+from sketchridge.ridge import Ridge
+from sketchridge.sketches import ArraySketch, RowSketch, Sketch, as_sketch
+
+__all__ = ["extend", "select"]
+
+Array = np.ndarray
+Say = Callable[[str], None]
+_MEAN_TOL = 1e-8
+_SMALLEST = 1e-145  # of λ, whose square divides
+
+
+def select(settings: Settings, data: Data, say: Say) -> Fitted:
+    """Choose whatever is left open, and fit."""
+    opaque = settings.kernel.geometry == "opaque"  # evaluated on the host
+    backend = as_backend(settings.backend, 0 if opaque else len(data.rows))
+    plan = make_plan(settings.dtype, backend.precisions, backend.name, settings.sketch_tol)
+    sketch = _sketch(settings, data)
+    with backend.alone():
+        kernel = fitted_kernel(settings, data, backend)
+        sample = placed(backend, kernel, data)
+        precision = _sketch_precision(settings, plan, sample, sketch)
+        say(f"Fitting {len(sample):,} rows")
+        factor = factorize(sample, sketch, precision)
+        return _finished(settings, data, plan, factor, say)
+
+
+def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: Say) -> Fitted:
+    """The fit with further rows: the kernel and the sketch drawn so far are kept."""
+    data, X_new = extended_data(old.data, X, Y, w, settings.fit_intercept)
+    rows = data.rows
+    backend = _backend_for(settings, old, len(rows))
+    plan = make_plan(settings.dtype, backend.precisions, backend.name, settings.sketch_tol)
+    kernel = old.kernel
+    with backend.alone():
+        say(f"Appending {len(Y):,} rows to {len(old.sample):,}")
+        factor = old.factor
+        if backend is not old.backend:
+            sample = placed(backend, kernel, data)
+            factor = factorize(sample, factor.sketch, "float64")
+        elif len(X_new) or not rows.keeps_weights(old.data.rows):
+            new = backend.place(kernel, kernel.coordinates(X_new))
+            sample = sample_of(old.sample.points.append(new), data.w)
+            factor = factor.extended(sample, rows.keeps_weights(old.data.rows))
+        return _finished(settings, data, plan, factor, say)
+
+
+def _backend_for(settings: Settings, old: Fitted, n: int) -> Backend:
+    """The one there is, or for "auto" the GPU once there are rows enough for one."""
+    automatic = isinstance(settings.backend, str) and settings.backend == "auto"
+    if not automatic or old.kernel.geometry == "opaque" or not isinstance(old.backend, NumpyTiles):
+        return old.backend
+    found = as_backend("auto", n)
+    return old.backend if isinstance(found, NumpyTiles) else found
+
+
+def _sketch(settings: Settings, data: Data) -> Sketch:
+    spec = settings.sketch
+    sketch = as_sketch(spec, n=data.given, seed=settings.seed)
+    if isinstance(sketch, ArraySketch) and not isinstance(spec, Sketch):
+        sketch = sketch.merged(data.rows.group, len(data.rows), data.used)
+    sketch.check(len(data.rows))
+    _check_size(settings, sketch)
+    return sketch
+
+
+def _is_given(spec: Any) -> bool:
+    """Whether a sketch was given with its rows, rather than by name."""
+    return not isinstance(spec, str) and not (isinstance(spec, Sketch) and not spec.size)
+
+
+def _check_size(settings: Settings, sketch: Sketch) -> None:
+    """A given sketch may grow by further rows, unless it is an array, and never shrink."""
+    size = settings.sketch_size
+    if size is None or not sketch.size:
+        return
+    if size < sketch.size or (isinstance(sketch, ArraySketch) and size != sketch.size):
+        raise ValueError(
+            f"sketch_size={size} does not go with a given sketch of {sketch.size} rows, which "
+            "cannot shrink, nor grow where it is an array: leave sketch_size='auto'."
+        )
+
+
+def _sketch_precision(settings: Settings, plan: Plan, sample: Sample, sketch: Sketch) -> str:
+    """That of a dense sketch's sums: full unless λ is known and large enough."""
+    if isinstance(sketch, RowSketch):
+        return "float64"
+    ratio = None
+    if not isinstance(settings.alpha, str):
+        lam = settings.alpha / sample.total / sample.points.kernel.unit
+        ratio = sample.scales.trace / max(lam, np.finfo(float).tiny)
+    return plan.sketch(sample.scales, ratio, sample.backend.precisions)
+
+
+def _finished(settings: Settings, data: Data, plan: Plan, factor: Factor, say: Say) -> Fitted:
+    """Choose the sketch size and λ, then whatever follows from them."""
+    sample = factor.sample
+    basis = basis_of(factor, sample.backend.tall(data.Y))
+    variances = tuning.target_scales(data.rows.Y, data.w) * data.scale**2
+    automatic = settings.sketch_size is None and not _is_given(settings.sketch)
+
+    def penalized(basis: Basis) -> Ridge:
+        lam = _penalty(settings, basis, variances, guarded=automatic)
+        ratio = basis.largest / lam
+        precision = plan.variance(sample.scales, ratio)
+        return _ridge(basis, lam, settings, precision, plan.budget)
+
+    gap = None
+    if automatic:
+        ridge, gap = tuning.grow_sketch(
+            basis,
+            penalized,
+            tol=settings.sketch_tol,
+            probe=settings.probe(len(sample)),
+            largest=settings.largest_size,
+            say=say,
+        )
+    else:
+        ridge = penalized(_sized(settings, basis))
+        _warn_of_a_small_sketch(settings, ridge)
+    _warn_of_rounding(plan, ridge)
+    omega = None
+    offset = ridge.offset
+    if settings.solver == "pcg":
+        say("Solving for the exact mean")
+        step = plan.step(sample.scales, ridge.basis.largest / ridge.lam)
+        omega, offset = exact_mean(ridge, tol=_MEAN_TOL, step=step)
+    certificate = trace_certificate(ridge)
+    noise = _noise(settings, data, ridge)
+    kernel = sample.points.kernel
+    return Fitted(settings, data, kernel, plan, ridge, noise, omega, offset, certificate, gap)
+
+
+def _penalty(settings: Settings, basis: Basis, variances: Array, *, guarded: bool) -> float:
+    """λ given, or chosen by the data and then, for an automatic size, held where the sketch can
+    follow."""
+    if isinstance(settings.alpha, str):
+        floor = tuning.sketch_floor(basis) if guarded else 0.0
+        return tuning.choose_lambda(
+            basis, settings.alpha, settings.fit_intercept, variances, floor=floor
+        )
+    unit = basis.sample.points.kernel.unit
+    lam = settings.alpha / basis.sample.total / unit
+    if not _SMALLEST < lam * min(basis.sample.total, 1.0) < 1 / _SMALLEST:
+        raise ValueError(
+            f"alpha = {settings.alpha:.3g} is beyond floating point beside kernel values of about "
+            f"{unit * basis.sample.scales.diag:.3g}: give an alpha nearer to them, or rescale X."
+        )
+    return lam
+
+
+def _ridge(basis: Basis, lam: float, settings: Settings, precision: str, budget: float) -> Ridge:
+    intercept = Intercept(basis, lam) if settings.fit_intercept else None
+    return Ridge(basis, lam, intercept, precision, budget)
+
+
+def _sized(settings: Settings, basis: Basis) -> Basis:
+    """The basis with the sketch size that was asked for."""
+    sketch = basis.factor.sketch
+    n = len(basis.sample)
+    size = sketch.size if settings.sketch_size is None else settings.sketch_size
+    if size > n and not isinstance(sketch, ArraySketch):
+        warn(
+            f"sketch_size={size} is more than the {n} distinct training rows; it is capped at {n}.",
+        )
+        size = n
+    return basis.grown(size) if size > sketch.size else basis
+
+
+def _noise(settings: Settings, data: Data, ridge: Ridge) -> Array:
+    """σ², given or estimated: (q,), in units of y²."""
+    if settings.noise_variance is not None:
+        q = len(data.scale)
+        return np.broadcast_to(np.asarray(settings.noise_variance, dtype=float), (q,)).copy()
+    squares = np.diagonal(ridge.residuals().gram(weights=ridge.sample.weights))
+    return estimated_noise(data, squares, len(ridge.sample) - ridge.df)
+
+
+def _warn_of_a_small_sketch(settings: Settings, ridge: Ridge) -> None:
+    if isinstance(settings.alpha, str) and ridge.lam < tuning.sketch_floor(ridge.basis):
+        warn(
+            f"alpha={settings.alpha!r} chose λ = {ridge.lam:.3g}, too small for a sketch of "
+            f"{ridge.basis.factor.sketch.size} rows: the sketch, not λ, regularises, and V2 is far "
+            "above V1. Give a larger sketch_size or sketch_size='auto'.",
+        )
+
+
+def _warn_of_rounding(plan: Plan, ridge: Ridge) -> None:
+    ratio = ridge.growth * ridge.basis.largest / ridge.lam
+    if plan.hopeless(ridge.sample.scales, ratio):
+        unit = ridge.sample.points.kernel.unit
+        warn(
+            f"λ = {ridge.lam * unit:.3g} is below the rounding of {plan.full} products with a "
+            f"largest eigenvalue of {ridge.basis.largest * unit:.3g}: do not trust the mean or V2. "
+            "Give a larger alpha, centre and rescale X, or use dtype='float64' if you did not.",
+        )
