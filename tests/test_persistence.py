@@ -41,8 +41,8 @@ W = rng.integers(1, 4, 60).astype(float)
 # place of these.
 TRUSTED = [
     "sketchridge.certify.Certificate",
+    "sketchridge.data.Data",
     "sketchridge.estimator.SketchedKernelRidge",
-    "sketchridge.fitted.Data",
     "sketchridge.fitted.Fitted",
     "sketchridge.fitted.Settings",
     "sketchridge.kernels.radial.Radial",
@@ -53,10 +53,10 @@ TRUSTED = [
     "sketchridge.sketches.RPCholeskySketch",
 ]
 TRUSTED_EXACT = [
+    "sketchridge.data.Data",
     "sketchridge.estimator.ExactKernelRidge",
     "sketchridge.exact_fit.ExactFitted",
     "sketchridge.exact_fit.ExactSettings",
-    "sketchridge.fitted.Data",
     "sketchridge.kernels.radial.Radial",
     "sketchridge.kernels.radial.gaussian",
     "sketchridge.kernels.radial.gaussian_slope",

@@ -1,5 +1,6 @@
 """Sample weights: precisions of rows, of which 2 is the row given twice and 0 its absence."""
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -163,6 +164,20 @@ def test_replicates_enter_the_noise_as_pure_error(make, fit_intercept):
     model = make(fit_intercept=fit_intercept).fit(A, b)
     rss = ((b - model.predict(A)) ** 2).sum()  # within and between at once
     assert_close(model.noise_variance_, rss / (len(A) - model.effective_dof_))
+
+
+@makers
+def test_replicates_that_agree_by_chance_are_told(make):
+    """{1, 1, 2} at one x may be three measurements, or one of weight 2 and another."""
+    A = np.concatenate([ROWS, ROWS[:1], ROWS[:1]])
+    tied = np.append(y[:N], [y[0], y[0] + 1])
+    with pytest.warns(UserWarning, match=r"counts as one row of more weight.*give noise_variance"):
+        make().fit(A, tied)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(noise_variance=0.1).fit(A, tied)
+        make().fit(A, np.append(y[:N], [y[0], y[0]]))
+        make().fit(A, np.append(y[:N], [y[0] + 1, y[0] + 2]))
 
 
 @makers

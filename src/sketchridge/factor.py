@@ -135,8 +135,8 @@ def spectrum(backend: Backend, gram: Array) -> tuple[Array, Array]:
     if not len(gram):
         return np.empty(0), np.empty((0, 0))
     E, V = backend.eigh(gram)
-    keep = len(E) * _EPS * E[-1] < E
-    return E[keep][::-1].copy(), np.ascontiguousarray(V[:, keep][:, ::-1])
+    rank = int((len(E) * _EPS * E[0] < E).sum())
+    return np.ascontiguousarray(E[:rank]), np.ascontiguousarray(V[:, :rank])
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,7 +356,7 @@ def _entry_factor(
     lost = EPS[precision] * p**2
     scale = np.where(d > lost, 1 / np.sqrt(np.where(d > lost, d, 1.0)), 0.0)
     omega, Q = backend.eigh(scale[:, None] * (W + W.T) / 2 * scale)
-    keep = omega > len(omega) * _EPS * omega[-1]
+    keep = omega > len(omega) * _EPS * omega[0]
     R = scale[:, None] * Q[:, keep] / np.sqrt(omega[keep])
     amplified = p**2 @ R**2
     return EntryFactor(sample, sketch, precision, sums, R, amplified, St)

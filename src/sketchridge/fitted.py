@@ -11,7 +11,7 @@ import numpy as np
 from sketchridge import tuning
 from sketchridge.backends import Backend, NumpyTiles, Tall, as_backend
 from sketchridge.basis import Basis, Intercept
-from sketchridge.certify import Certificate
+from sketchridge.certify import Certificate, trace_certificate
 from sketchridge.data import Data, placed, question, scaled_path
 from sketchridge.factor import EntryFactor, Factor, RowFactor, Sample
 from sketchridge.kernels import Kernel
@@ -59,7 +59,6 @@ class Fitted:
     noise: Array  # (q,), in units of y²
     omega: Tall | None  # (n, q): coefficients of the exact mean, where that is the solver
     offset: Array  # (q,)
-    certificate: Certificate
     grown_gap: float | None  # the gap, where growing the sketch has measured it
 
     @property
@@ -96,6 +95,11 @@ class Fitted:
             against = query.against(self.sample, self.omega, self.plan.full)
             inside = self.offset + against.host()
         return self.data.center + self.data.scale * inside
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """A bound on |√V2 − √V1| at every point, from the trace."""
+        return trace_certificate(self.ridge)
 
     @cached_property
     def gap(self) -> float:
@@ -152,7 +156,6 @@ class Fitted:
             "noise": self.noise,
             "omega": None if self.omega is None else self.omega.host(),
             "offset": self.offset,
-            "certificate": self.certificate,
             "gap": self.gap if self.grown_gap is None else self.grown_gap,
         }
 
@@ -187,7 +190,6 @@ class Fitted:
             "noise": state["noise"],
             "omega": None if state["omega"] is None else backend.tall(state["omega"]),
             "offset": state["offset"],
-            "certificate": state["certificate"],
             "grown_gap": state["gap"],
         }
         self.__dict__.update(values)

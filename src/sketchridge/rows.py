@@ -55,6 +55,8 @@ class Rows:
     @property
     def within(self) -> Array:
         """Σ w (y − mean of its distinct row)²: (q,)."""
+        if len(self.first) == len(self.group):
+            return np.zeros(self.Y_given.shape[1])
         return self.w_given @ (self.Y_given - self.Y[self.group]) ** 2
 
     @cached_property

@@ -14,6 +14,7 @@ __all__ = ["Landmarks", "grow", "no_landmarks", "with_rows"]
 Array = np.ndarray
 _EPS = np.finfo(float).eps
 _BLOCK = 128  # landmarks taken at a time
+_WIDEST = 1024  # columns of F in one piece
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,7 @@ class _Build:
         new = self.points.backend.schur(self.points, landmarks, self.F, F_accepted, corner)
         self.below.append((F_accepted, corner))
         self.pivots = np.concatenate([self.pivots, accepted])
-        self.F = self.F.beside(new)
+        self.F = self.F.beside(new).compact(_WIDEST)
         floor = (len(self.pivots) + 1) * _EPS
         left = self.residual.map(
             lambda r, f, d: _above(r - (f * f).sum(axis=1)[:, None], floor * d), new, self.diag

@@ -13,7 +13,6 @@ import numpy as np
 from sketchridge import tuning
 from sketchridge.backends import Backend, NumpyTiles, as_backend
 from sketchridge.basis import Basis, Intercept, basis_of
-from sketchridge.certify import trace_certificate
 from sketchridge.data import Data, estimated_noise, extended_data, fitted_kernel, placed
 from sketchridge.factor import Factor, Sample, factorize, sample_of
 from sketchridge.fitted import Fitted, Settings
@@ -146,10 +145,9 @@ def _finished(settings: Settings, data: Data, plan: Plan, factor: Factor, say: S
         say("Solving for the exact mean")
         step = plan.step(sample.scales, ridge.basis.largest / ridge.lam)
         omega, offset = exact_mean(ridge, tol=_MEAN_TOL, step=step)
-    certificate = trace_certificate(ridge)
     noise = _noise(settings, data, ridge)
     kernel = sample.points.kernel
-    return Fitted(settings, data, kernel, plan, ridge, noise, omega, offset, certificate, gap)
+    return Fitted(settings, data, kernel, plan, ridge, noise, omega, offset, gap)
 
 
 def _penalty(settings: Settings, basis: Basis, variances: Array, *, guarded: bool) -> float:

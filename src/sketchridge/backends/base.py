@@ -145,7 +145,7 @@ class Backend(ABC):
 
     @abstractmethod
     def eigh(self, A: Array) -> tuple[Array, Array]:
-        """Eigenvalues in ascending order and eigenvectors of a symmetric matrix."""
+        """Eigenvalues in descending order and eigenvectors of a symmetric matrix."""
 
     @abstractmethod
     def solve_triangular(self, L: Array, B: Array) -> Array:

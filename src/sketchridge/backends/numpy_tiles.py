@@ -242,7 +242,8 @@ class NumpyTiles(Backend):
         return np.minimum(rows, np.flatnonzero(cumulative_of)[-1])
 
     def eigh(self, A: Array) -> tuple[Array, Array]:
-        return np.linalg.eigh(A)
+        values, vectors = np.linalg.eigh(A)
+        return values[::-1], vectors[:, ::-1]
 
     def solve_triangular(self, L: Array, B: Array) -> Array:
         return solve_triangular(L, B, lower=True, check_finite=False)

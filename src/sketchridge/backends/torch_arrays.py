@@ -116,9 +116,10 @@ class TorchArrays(Backend):
 
     def eigh(self, A: Array) -> tuple[Array, Array]:
         if len(A) < _LARGE:
-            return np.linalg.eigh(A)
+            small, its = np.linalg.eigh(A)
+            return small[::-1], its[:, ::-1]
         values, vectors = _solved(torch.linalg.eigh, self.array(A))
-        return self.host(values), self.host(vectors)
+        return self.host(values.flip(0)), self.host(vectors.flip(1))
 
     def solve_triangular(self, L: Array, B: Array) -> Array:
         if len(L) < _LARGE:
