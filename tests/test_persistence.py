@@ -447,9 +447,10 @@ def test_a_kernel_object_may_change_after_a_fit(cls):
 @classes
 def test_what_is_predicted_may_be_changed(cls):
     """Answers are the caller's own."""
-    model = cls(alpha=0.5).fit(X, Y)
+    model = cls(alpha=0.5, bandwidth=[0.5, 0.7, 0.9]).fit(X, Y)
     expected = [a.copy() for a in model.predict(X_TEST, return_std=True)]
-    for answer in (*model.predict(X_TEST, return_std=True), model.eigenvalues_):
+    fitted = (model.eigenvalues_, model.noise_variance_, model.bandwidth_)
+    for answer in (*model.predict(X_TEST, return_std=True), *fitted):
         answer[...] = np.nan
     for found, wanted in zip(model.predict(X_TEST, return_std=True), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)

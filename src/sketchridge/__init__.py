@@ -4,4 +4,4 @@ from sketchridge.active import ActiveLearner
 from sketchridge.estimator import ExactKernelRidge, SketchedKernelRidge
 
 __all__ = ["ActiveLearner", "ExactKernelRidge", "SketchedKernelRidge"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from numbers import Real
 from typing import Any
@@ -97,13 +98,13 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
     @property
     def bandwidth_(self) -> float | Array | None:
         """The bandwidth, one or one for each feature; None for kernels that have none."""
-        return getattr(self._found.kernel, "bandwidth", None)
+        return copy.copy(getattr(self._found.kernel, "bandwidth", None))
 
     @property
     def noise_variance_(self) -> float | Array:
         """σ² of a row of weight 1, in units of y²; one for each target."""
         noise = self._found.noise
-        return float(noise[0]) if self._single_target else noise
+        return float(noise[0]) if self._single_target else noise.copy()
 
     @property
     def path_(self) -> tuning.LambdaPath:
