@@ -110,6 +110,8 @@ class Tall:
         """
         panels = list(self.panels)
         while len(panels) > 1 and panels[-1].shape[1] == panels[-2].shape[1] <= widest // 2:
+            if not self.backend.worth_holding(len(self), 2 * panels[-1].shape[1]):
+                break
             last = panels.pop()
             panels.append(self.backend.joined([panels.pop(), last], axis=1))
         return Tall(self.backend, panels, self.right)
