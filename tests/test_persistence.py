@@ -40,6 +40,7 @@ W = rng.integers(1, 4, 60).astype(float)
 # sketch has its own class, and a radial or dot-product kernel the functions it is made of, in the
 # place of these.
 TRUSTED = [
+    "sketchridge.certify.Certificate",
     "sketchridge.data.Data",
     "sketchridge.estimator.SketchedKernelRidge",
     "sketchridge.fitted.Fitted",

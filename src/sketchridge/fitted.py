@@ -60,6 +60,7 @@ class Fitted:
     omega: Tall | None  # (n, q): coefficients of the exact mean, where that is the solver
     offset: Array  # (q,)
     grown_gap: float | None  # the gap, where growing the sketch has measured it
+    saved_certificate: Certificate | None = None  # of a model that was loaded
 
     @property
     def backend(self) -> Backend:
@@ -99,7 +100,7 @@ class Fitted:
     @cached_property
     def certificate(self) -> Certificate:
         """A bound on |√V2 − √V1| at every point, from the trace."""
-        return trace_certificate(self.ridge)
+        return self.saved_certificate or trace_certificate(self.ridge)
 
     @cached_property
     def gap(self) -> float:
@@ -157,6 +158,7 @@ class Fitted:
             "omega": None if self.omega is None else self.omega.host(),
             "offset": self.offset,
             "gap": self.gap if self.grown_gap is None else self.grown_gap,
+            "certificate": self.certificate,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -191,6 +193,7 @@ class Fitted:
             "omega": None if state["omega"] is None else backend.tall(state["omega"]),
             "offset": state["offset"],
             "grown_gap": state["gap"],
+            "saved_certificate": state["certificate"],
         }
         self.__dict__.update(values)
 

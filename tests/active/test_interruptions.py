@@ -136,7 +136,7 @@ def test_a_reader_that_is_interrupted_can_be_asked_again(reader, monkeypatch):
     assert learner.ask().tolist() == same.ask().tolist()
 
 
-@pytest.mark.parametrize("where", ["trace_certificate", "estimated_noise", "basis_of"])
+@pytest.mark.parametrize("where", ["estimated_noise", "basis_of"])
 def test_an_error_after_the_factor_is_made_counts_no_label_twice(where, monkeypatch):
     """The reproducer of H8: 80 labels, 100 rows in the model."""
     from sketchridge import selection
