@@ -132,7 +132,7 @@ def fitted_basis(kernel: Kernel, X: Array, sketch: str, precision: str) -> Basis
 def v2(basis: Basis, lam: float, precision: str, X_test: Array) -> Array:
     points = basis.sample.points
     query = AtPoints(points.backend.place(points.kernel, points.kernel.coordinates(X_test)))
-    return Ridge(basis, lam, None, precision, budget=0.0).residual_v2(query)
+    return Ridge(basis, lam, None, precision, budget=0.0).residual_form(query, 1.0)
 
 
 def measure(kernel: str, data: str, sketch: str, folder: Path) -> Iterator[Cell]:

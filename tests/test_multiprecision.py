@@ -125,6 +125,7 @@ def test_reference_is_the_specification_on_benign_problems(formula: Formula) -> 
         "V1": (r.exact.variance, exact.v1(K, k_x, lam)),
         "V2": (r.v2.variance, exact.v2(K, S, k_x, lam)),
         "V3": (r.sketched.variance, exact.v3(K, S, k_x, lam)),
+        "V̄": (r.vbar, exact.vbar(K, S, k_x, lam)),
         "sketched mean": (r.sketched.mean, exact.sketched_mean(K, S, k_x, problem.y, lam)),
     }
     for name, (found, value) in expected.items():
@@ -470,6 +471,20 @@ def test_the_sketched_estimator_is_right(case: Case) -> None:
     """The sketched mean, V2, V3, gp and bias², in float64."""
     heard = Heard()
     judge_sketched(case, heard, fitted(case, heard, case.estimator(dtype="float64")))
+
+
+@examples(10, [*NAMES, "array", "identity", "auto"])
+def test_the_averaged_variance_is_right(case: Case) -> None:
+    """V̄, from the average of the weights behind V2 and V3."""
+    heard = Heard()
+    model = fitted(case, heard, case.estimator(dtype="float64"))
+    r = sketched_reference(case, model)
+    if model is not None:
+        ask_kinds(case, heard, model, ["vbar"])
+    allowed = tolerances(r)
+    both = zip(allowed["v2"].std, allowed["sketched"].std, strict=True)
+    judge = Judge(case, heard, excused=is_vacuous(model))
+    judge.std("vbar", [v.sqrt() for v in r.vbar], [a + b for a, b in both])
 
 
 @examples(10, [*NAMES, "auto"])

@@ -91,7 +91,9 @@ def test_the_system_is_that_of_the_dense_matrices(fit_intercept, weighted):
         assert_close(system.precondition(R).host(), Z - np.outer(u, root @ Z))
         assert_close(root @ system.project(R).host(), np.zeros(4), scale=1.0)
         assert_close(root @ system.normalized(R).host(), np.ones(4))
-    assert_close((system.start(B).host() ** 2).sum(axis=0) / w.sum(), ridge.v2(query))
+    for theta in (1.0, 0.5, 0.2):
+        start = system.start(B, ridge.features(query), theta).host()
+        assert_close((start**2).sum(axis=0) / w.sum(), ridge.mixed(query, theta))
 
 
 @with_and_without_intercept
@@ -99,7 +101,7 @@ def test_directions_are_conjugate(fit_intercept):
     ridge, query, _ = small(fit_intercept, True)
     system = System(ridge, "float64")
     B = query.columns(ridge.sample).scaled(system.root)
-    P, Q = system.directions(system.residual(B, system.start(B)), None, None)
+    P, Q = system.directions(system.residual(B, system.start(B, None, 1.0)), None, None)
     assert_close(P.gram(Q), np.eye(P.shape[1]))
     again, image = system.directions(B, P, Q)
     assert_close(P.gram(image), np.zeros((P.shape[1], again.shape[1])), scale=1.0)
@@ -133,7 +135,7 @@ def test_directions_whose_curvature_rounding_spoiled_are_left_out(monkeypatch):
 def test_many_steps_reach_v1(sketch_case, fit_intercept, weighted):
     ridge, query, ell = small(fit_intercept, weighted, sketch_case=sketch_case)
     expected = variance_of(ell, weights(weighted))
-    found = refined_variance(ridge, query, steps=60)
+    found = refined_variance(ridge, query, theta=0.5, steps=60)
     assert_close(found.variance, expected)
     assert (np.abs(np.sqrt(found.variance) - np.sqrt(expected)) <= found.bound).all()
     assert (found.bound <= 1e-8 * np.sqrt(expected)).all()
@@ -148,7 +150,7 @@ def test_v1_keeps_its_tolerance_whatever_precision_helps(
     wanted, first, step, fit_intercept, weighted
 ):
     ridge, query, ell = small(fit_intercept, weighted)
-    found = v1(ridge, query, tol=wanted, first=first, step=step)
+    found = v1(ridge, query, theta=0.5, tol=wanted, first=first, step=step)
     std = np.sqrt(variance_of(ell, weights(weighted)))
     assert_allclose(found.variance, std**2, rtol=wanted)
     assert (np.abs(np.sqrt(found.variance) - std) <= found.bound).all()
@@ -180,7 +182,7 @@ def test_weights_times_a_constant_scale_variances_and_bounds_only(fit_intercept,
         for f in (1.0, c)
     )
     query = at(one, X_new)
-    first, second = (refined_variance(ridge, query, steps=2) for ridge in (one, other))
+    first, second = (refined_variance(ridge, query, theta=0.5, steps=2) for ridge in (one, other))
     assert_close(c * second.variance, first.variance)
     assert_close(np.sqrt(c) * second.bound, first.bound)
     means = [exact_mean(ridge, tol=1e-10, step="float64") for ridge in (one, other)]
@@ -199,7 +201,10 @@ def test_a_weight_is_a_repetition(fit_intercept):
     one = ridge_for(basis_for(kernel, X, Y, sketch, w=times.astype(float)), LAM, fit_intercept)
     other = ridge_for(basis_for(kernel, X_all, Y_all, repeated), LAM, fit_intercept)
     for steps in (0, 1, 3):
-        found = [refined_variance(ridge, at(ridge, X_new), steps=steps) for ridge in (one, other)]
+        found = [
+            refined_variance(ridge, at(ridge, X_new), theta=0.5, steps=steps)
+            for ridge in (one, other)
+        ]
         assert_close(found[0].variance, found[1].variance)
 
 
@@ -316,7 +321,7 @@ def test_variances_too_small_to_be_squared_have_a_bound_that_says_so() -> None:
     G, k_x = (kernel(X, A).astype(Long) for A in (X, X_new))
     std = long_std(G, k_x, np.ones(30), 30 * LAM, False)
     assert 0 < std[0] < 1e-154
-    found = refined_variance(ridge, at(ridge, X_new), steps=2)
+    found = refined_variance(ridge, at(ridge, X_new), theta=0.5, steps=2)
     assert abs(np.sqrt(found.variance[0]) - std[0]) <= found.bound[0] < 1e-150
 
 
@@ -333,8 +338,8 @@ def test_no_points_at_all() -> None:
     ridge, _, _ = small(True, True)
     query = at(ridge, np.empty((0, 3)))
     for found in (
-        refined_variance(ridge, query, steps=2),
-        v1(ridge, query, tol=0.1, first="float64", step="float64"),
+        refined_variance(ridge, query, theta=0.5, steps=2),
+        v1(ridge, query, theta=0.5, tol=0.1, first="float64", step="float64"),
     ):
         assert found.variance.shape == found.bound.shape == (0,)
 
@@ -342,8 +347,10 @@ def test_no_points_at_all() -> None:
 def test_points_are_refined_on_their_own() -> None:
     """What a point's neighbours are changes nothing but rounding."""
     ridge, query, _ = small(True, True)
-    together = refined_variance(ridge, query, steps=2).variance
-    alone = [refined_variance(ridge, query.some([i]), steps=2).variance[0] for i in range(T)]
+    together = refined_variance(ridge, query, theta=0.5, steps=2).variance
+    alone = [
+        refined_variance(ridge, query.some([i]), theta=0.5, steps=2).variance[0] for i in range(T)
+    ]
     assert_close(together, np.array(alone))
 
 
@@ -438,7 +445,7 @@ def test_columns_that_are_hopeless_do_not_hold_up_the_others() -> None:
         ({"refine": -1}, "whole number of steps from 0 up, got -1"),
         ({"refine": 1.5}, "whole number of steps from 0 up, got 1.5"),
         ({"refine": True}, "whole number of steps from 0 up, got True"),
-        ({"kind": "v1", "refine": 2}, "give tol, or kind='v2' with refine"),
+        ({"kind": "v1", "refine": 2}, "give tol, or kind='vbar' with refine"),
         ({"kind": "v2", "tol": 0.1}, "goes with kind='v1', got tol=0.1"),
         ({"kind": "v1", "tol": -1.0}, "positive finite number"),
         ({"kind": "v1", "tol": "a"}, "positive finite number"),

@@ -576,7 +576,7 @@ def test_variances_are_never_negative_and_never_nan(sketch, lam, fit_intercept, 
     ridge = ridge_for(basis, lam, fit_intercept)
     query = at(ridge, np.vstack([X_new, [[1e6]]]))
     found = [getattr(ridge, kind)(query) for kind in KINDS]
-    one_pass, bound = ridge.one_pass_v2(query)
+    one_pass, bound = ridge.one_pass(query, 1.0)
     for variances in (*found, one_pass, bound):
         assert np.isfinite(variances).all()
         assert (variances >= 0).all()
@@ -624,8 +624,8 @@ def test_one_pass_is_within_its_bound_of_the_residual(
 ):
     """And so is the residual in the same precision, up to its own rounding."""
     ridge, reference, query = spectrum_of(ratio, fit_intercept, weighted, precision, smooth)
-    value, bound = ridge.one_pass_v2(query)
-    expected = reference.residual_v2(query)
+    value, bound = ridge.one_pass(query, 1.0)
+    expected = reference.residual_form(query, 1.0)
     assert (value >= 0).all()
     assert np.isfinite(bound).all()
     assert (np.abs(value - expected) <= bound + tol() * expected).all()
@@ -638,7 +638,7 @@ def test_v2_keeps_its_budget_whichever_way_it_is_computed(
     """From 4,096 rows on, points whose bound allows it are done in one pass, others in two."""
     monkeypatch.setattr(ridge_module, "_FEW", 100)
     ridge, _, query = spectrum_of(ratio, fit_intercept, weighted, precision, smooth)
-    two_passes = ridge.residual_v2(query)
+    two_passes = ridge.residual_form(query, 1.0)
     found = ridge.v2(query)
     assert (found >= 0).all()
     assert (np.abs(found - two_passes) <= 2 * ridge.budget * two_passes).all()
@@ -656,7 +656,7 @@ def test_far_from_the_data_one_pass_does_not_underflow(kernel, fit_intercept, mo
         for name in ("float32", "float64")
     )
     query = at(single, X_new)
-    found, expected = single.v2(query), double.residual_v2(query)
+    found, expected = single.v2(query), double.residual_form(query, 1.0)
     assert (np.abs(found - expected) <= 2 * single.budget * expected + UNDERFLOW**2).all()
 
 
@@ -664,8 +664,8 @@ def test_one_pass_is_used_where_it_will_do(monkeypatch):
     """A benign problem: no point needs a second pass."""
     ridge, _, query = spectrum_of(0.1, True, True, "float64", False)
     monkeypatch.setattr(ridge_module, "_FEW", 100)
-    monkeypatch.setattr(Ridge, "residual_v2", lambda *_: pytest.fail("a second pass"))
-    expected, bound = ridge.one_pass_v2(query)
+    monkeypatch.setattr(Ridge, "residual_form", lambda *_: pytest.fail("a second pass"))
+    expected, bound = ridge.one_pass(query, 1.0)
     assert (bound <= ridge.budget * expected).all()
     np.testing.assert_array_equal(ridge.v2(query), expected)
     assert ridge.rounded == ridge.budget
@@ -673,8 +673,8 @@ def test_one_pass_is_used_where_it_will_do(monkeypatch):
 
 def test_few_rows_are_never_done_in_one_pass(monkeypatch):
     ridge, _, query = spectrum_of(0.1, True, True, "float64", False)
-    monkeypatch.setattr(Ridge, "one_pass_v2", lambda *_: pytest.fail("one pass"))
-    np.testing.assert_array_equal(ridge.v2(query), ridge.residual_v2(query))
+    monkeypatch.setattr(Ridge, "one_pass", lambda *_: pytest.fail("one pass"))
+    np.testing.assert_array_equal(ridge.v2(query), ridge.residual_form(query, 1.0))
     assert ridge.rounded == 0
 
 
@@ -685,17 +685,17 @@ def test_points_whose_bound_is_too_wide_are_done_again(monkeypatch):
     ridge = ridge_for(basis, 1e-6 * basis.largest)
     beside, among = np.linspace(1.2, 1.6, 100), np.linspace(0.2, 0.8, 20)
     query = at(ridge, np.concatenate([beside, among])[:, None])
-    value, bound = ridge.one_pass_v2(query)
+    value, bound = ridge.one_pass(query, 1.0)
     fine = bound <= ridge.budget * value
     np.testing.assert_array_equal(np.flatnonzero(fine), np.arange(100))
     asked = []
-    whole = Ridge.residual_v2
+    whole = Ridge.residual_form
 
-    def counted(self, some):
+    def counted(self, some, theta):
         asked.append(len(some))
-        return whole(self, some)
+        return whole(self, some, theta)
 
-    monkeypatch.setattr(Ridge, "residual_v2", counted)
+    monkeypatch.setattr(Ridge, "residual_form", counted)
     found = ridge.v2(query)
     assert asked == [20]
     np.testing.assert_array_equal(found[fine], value[fine])
@@ -726,7 +726,7 @@ def test_where_the_rank_runs_out_nothing_is_nan(kernel, X, sketch_case, fit_inte
     basis = basis_for(kernel.fitted(X), X, targets(30), sketch, 20, w=w)
     ridge = ridge_for(basis, 1e-6, fit_intercept)
     query = at(ridge, np.vstack([X, X[:3] + 0.1]))
-    one_pass, bound = ridge.one_pass_v2(query)
+    one_pass, bound = ridge.one_pass(query, 1.0)
     for found in (*(getattr(ridge, kind)(query) for kind in KINDS), one_pass, bound):
         assert np.isfinite(found).all()
         assert (found >= 0).all()

@@ -173,8 +173,8 @@ class SketchedKernelRidge(KernelRegressor):
 
     _fitted: Fitted
     sketch_limit: int | None = None  # rows of an automatic sketch, for campaigns; 2048 if None
-    _std_kind = "v2"
-    _kinds = ("v1", "v2", "v3", "gp", "bias2")
+    _std_kind = "vbar"
+    _kinds = ("v1", "v2", "v3", "vbar", "gp", "bias2")
 
     def __init__(
         self,
@@ -257,15 +257,16 @@ class SketchedKernelRidge(KernelRegressor):
         ----------
         X : (t, d) array or table.
         kind : "v1", the exact variance of the exact mean, by refinement; "v2", its sketched
-            estimate, and "v3", the variance of the sketched mean, all in units of y²; "gp", the
-            posterior variance, and "bias2", the worst squared bias over the unit ball, both of the
-            sketched model and in units of the kernel. v1, v2 and v3 go to zero far from the data,
-            gp and bias2 do not.
-        refine : steps from V2 toward V1, each a product with the whole kernel matrix: O(n²) a
-            point.
+            estimate in the paper; "v3", the variance of the sketched mean; "vbar", from the average
+            of the weights behind v2 and v3 and far nearer to v1 than either; all in units of y².
+            "gp", the posterior variance, and "bias2", the worst squared bias over the unit ball,
+            are of the sketched model and in units of the kernel. The first four go to zero far
+            from the data, gp and bias2 do not.
+        refine : steps from "v2" or "vbar" toward V1, each a product with the whole kernel matrix:
+            O(n²) a point.
         tol : the largest relative error of "v1"; 0.01 unless given.
         return_bound : also return a rigorous bound on |√V1 − √variance|, rounding included, for
-            "v1" and "v2".
+            "v1", "v2" and "vbar".
 
         Returns
         -------
@@ -281,9 +282,10 @@ class SketchedKernelRidge(KernelRegressor):
                 tol = _TOL if tol is None else float(tol)
                 first = fitted.plan.first(fitted.sample.scales, fitted.ratio, tol)
                 step = fitted.plan.step(fitted.sample.scales, fitted.ratio)
-                refined = v1(fitted.ridge, query, tol=tol, first=first, step=step)
+                refined = v1(fitted.ridge, query, theta=0.5, tol=tol, first=first, step=step)
             elif refine or return_bound:
-                refined = refined_variance(fitted.ridge, query, steps=int(refine))
+                theta = {"v2": 1.0, "vbar": 0.5}[kind]
+                refined = refined_variance(fitted.ridge, query, theta=theta, steps=int(refine))
             else:
                 with fitted.backend.alone():
                     return self._variance(query, kind)
@@ -372,16 +374,16 @@ class SketchedKernelRidge(KernelRegressor):
 
 
 def _check_refinement(kind: str, refine: Any, tol: Any, return_bound: bool) -> None:
-    if kind not in ("v1", "v2") and (refine or return_bound):
+    if kind not in ("v1", "v2", "vbar") and (refine or return_bound):
         raise ValueError(
-            "refine and return_bound lead from 'v2' to 'v1'; there is nothing to refine in "
-            f"kind={kind!r}."
+            "refine and return_bound lead from 'v2' or 'vbar' to 'v1'; there is nothing to refine "
+            f"in kind={kind!r}."
         )
     if not isinstance(refine, Integral) or isinstance(refine, bool) or refine < 0:
         raise ValueError(f"refine must be a whole number of steps from 0 up, got {refine!r}.")
     if kind == "v1" and refine:
         raise ValueError(
-            "kind='v1' takes as many steps as tol needs: give tol, or kind='v2' with refine."
+            "kind='v1' takes as many steps as tol needs: give tol, or kind='vbar' with refine."
         )
     if tol is not None:
         check_positive("tol", tol, "and goes with kind='v1'")

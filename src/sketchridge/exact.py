@@ -23,6 +23,7 @@ __all__ = [
     "v2",
     "v3",
     "v3_as_printed",
+    "vbar",
 ]
 
 Array = np.ndarray
@@ -71,6 +72,15 @@ def v3_as_printed(K: Array, S: Array, k_x: Array, lam: float, sigma2: float = 1.
     With S = I it does not reduce to V1.
     """
     return v3(K, S, K @ k_x, lam, sigma2)
+
+
+def vbar(K: Array, S: Array, k_x: Array, lam: float, sigma2: float = 1.0) -> Array:
+    """V̄(x) = σ²/n² · ‖(z₂ + z₃)/2‖² for the weights z₂ and z₃ behind V2 and V3: (t,)."""
+    A = K @ S.T
+    B = lam * S @ A + A.T @ A
+    z2 = (k_x - A @ _solve(B, A.T @ k_x)) / lam
+    z3 = A @ _solve(B, S @ k_x)
+    return sigma2 / len(K) ** 2 * (((z2 + z3) / 2) ** 2).sum(axis=0)
 
 
 def s_lambda(K: Array, lam: float) -> int:

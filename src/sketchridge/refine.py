@@ -47,24 +47,26 @@ class Refined:
     bound: Array
 
 
-def refined_variance(ridge: Ridge, query: AtPoints, *, steps: int) -> Refined:
-    """V2 after a number of steps toward V1.
+def refined_variance(ridge: Ridge, query: AtPoints, *, theta: float, steps: int) -> Refined:
+    """The variance of the weights θ z₂ + (1 − θ) z₃ after a number of steps toward V1.
 
     One product with K a step and one for the bound: O(n²) a point each.
     """
 
-    def block(system: System, B: Tall) -> tuple[Tall, Tall]:
-        Z = system.start(B)
+    def block(system: System, B: Tall, Z: Tall) -> tuple[Tall, Tall]:
         if steps and _lost(ridge) < 1:  # else rounding undoes every step
             Z = _walk(system, Z, system.residual(B, Z), steps)
             Z = system.normalized(Z)
         return Z, system.residual(B, Z)
 
-    return _in_blocks(ridge, query, block)
+    return _in_blocks(ridge, query, theta, block)
 
 
-def v1(ridge: Ridge, query: AtPoints, *, tol: float, first: str, step: str) -> Refined:
-    """V1 with a relative error of at most ``tol``, by as many steps as each point needs.
+def v1(
+    ridge: Ridge, query: AtPoints, *, theta: float, tol: float, first: str, step: str
+) -> Refined:
+    """V1 with a relative error of at most ``tol``, by as many steps from the weights
+    θ z₂ + (1 − θ) z₃ as each point needs.
 
     A point is done when bound/√V ≤ √(1 + tol) − 1. The first residual is computed in the precision
     ``first``, steps in ``step``, bounds in float64. A tolerance below rounding raises
@@ -76,9 +78,9 @@ def v1(ridge: Ridge, query: AtPoints, *, tol: float, first: str, step: str) -> R
     def unfinished(z: Array, r: Array) -> Array:
         return ~(r / ridge.lam <= (allowed - lost) * z)
 
-    def block(system: System, B: Tall) -> tuple[Tall, Tall]:
+    def block(system: System, B: Tall, Z: Tall) -> tuple[Tall, Tall]:
         ways = (System(ridge, first), System(ridge, step))
-        Z, R = _solve(system, *ways, B, system.start(B), unfinished)
+        Z, R = _solve(system, *ways, B, Z, unfinished)
         z, r = _norms(Z), _norms(R)
         if unfinished(z, r).any():
             worst = float((r / ridge.lam / (z + _TINY)).max()) + lost
@@ -87,7 +89,7 @@ def v1(ridge: Ridge, query: AtPoints, *, tol: float, first: str, step: str) -> R
 
     if not lost < allowed:
         raise PrecisionError(_advice(ridge, (1 + lost) ** 2 - 1, tol))
-    return _in_blocks(ridge, query, block)
+    return _in_blocks(ridge, query, theta, block)
 
 
 def exact_mean(ridge: Ridge, *, tol: float, step: str) -> tuple[Tall, Array]:
@@ -176,9 +178,18 @@ class System:
         Z = R.map(lambda r, f, m: (r - f * m) / lam, fitted, self.root)
         return self._moved(Z, 0.0)
 
-    def start(self, B: Tall) -> Tall:
-        """z behind V2."""
-        return self.normalized(self.precondition(B))
+    def start(self, B: Tall, a: Array | None, theta: float) -> Tall:
+        """θ z₂ + (1 − θ) z₃ from k = B (n, t) and a(x) (t, r), which z₂ alone does not need."""
+        Z = self.precondition(B)
+        if a is not None:
+            fitted = self.ridge.basis.factor.F @ (self.ridge.basis.V @ self.ridge.shrink(a).T)
+            Z = Z.map(
+                lambda z, f, m, s: s * z + (1 - s) * f * m,
+                fitted,
+                self.root,
+                small=(np.array(theta),),
+            )
+        return self.normalized(Z)
 
     def normalized(self, Z: Tall) -> Tall:
         """Z with qᵀz as it must be, whatever rounding did, where there is an intercept."""
@@ -306,10 +317,13 @@ def _walk(system: System, Z: Tall, R: Tall, steps: int) -> Tall:
 
 
 def _in_blocks(
-    ridge: Ridge, query: AtPoints, block: Callable[[System, Tall], tuple[Tall, Tall]]
+    ridge: Ridge,
+    query: AtPoints,
+    theta: float,
+    block: Callable[[System, Tall, Tall], tuple[Tall, Tall]],
 ) -> Refined:
-    """Weights and residuals by ``block``, turned into variances and bounds, for as many points at a
-    time as memory allows."""
+    """Weights and residuals by ``block`` of k and the weights to start from, turned into variances
+    and bounds, for as many points at a time as memory allows."""
     sample = ridge.sample
     system = System(ridge, "float64")
     lost = _lost(ridge)
@@ -321,12 +335,15 @@ def _in_blocks(
     with sample.backend.alone(), status("Refining"), quiet:
         for start in range(0, len(query), size):
             rows = slice(start, min(start + size, len(query)))
-            B = query.some(rows).columns(sample).scaled(system.root)  # (n, t)
+            some = query.some(rows)
+            B = some.columns(sample).scaled(system.root)  # (n, t)
             scale = np.ones(rows.stop - rows.start)
             if ridge.intercept is None:  # far from the data squares would underflow
                 sizes = B.sum(lambda b: abs(b).sum(axis=0))
                 scale = np.where(sizes > 0, sizes, 1.0)
-            Z, R = block(system, B.map(lambda b, s: b / s, small=(scale,)))
+            B = B.map(lambda b, s: b / s, small=(scale,))
+            a = ridge.features(some) / scale[:, None] if theta < 1 else None
+            Z, R = block(system, B, system.start(B, a, theta))
             std[rows] = scale * _norms(Z) / total
             bound[rows] = scale * _norms(R) / ridge.lam / total + lost * std[rows]
     if not np.isfinite(std).all() or not np.isfinite(bound).all():

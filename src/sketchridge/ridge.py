@@ -124,7 +124,7 @@ class Ridge:
         """V3(x) = Σ_j E_j a_j² D_j²/Σw, the variance of the sketched mean: (t,)."""
 
         def block(some: AtPoints) -> Array:
-            return self.v3_from_features(self._features(some))
+            return self.v3_from_features(self.features(some))
 
         return query.in_blocks(self._width, block)
 
@@ -143,7 +143,7 @@ class Ridge:
         return query.in_blocks(self._width, self._gp)
 
     def _gp(self, query: AtPoints) -> Array:
-        a = self._features(query)
+        a = self.features(query)
         gp = self._unexplained(query, a) + self.lam * (a**2 @ self.D)
         if self.intercept is not None:
             gp += self._missing(a) ** 2 * (self.lam / self.intercept.gap)
@@ -154,101 +154,138 @@ class Ridge:
         return query.in_blocks(self._width, self._bias2)
 
     def _bias2(self, query: AtPoints) -> Array:
-        a = self._features(query)
+        a = self.features(query)
         c = self._unexplained(query, a)
         if self.intercept is not None:
             a = a - np.outer(self._missing(a) / self.intercept.gap, self.basis.o)
         return c + (self.lam**2) * (a**2 @ self.D**2)
 
     def v2(self, query: AtPoints) -> Array:
-        """V2(x) = (k_x − T C)ᵀM(k_x − T C)/(Σw λ²) with C = D TᵀMk_x: (t,). O(nm) a point.
+        """V2(x) = (k_x − T C)ᵀM(k_x − T C)/(Σw λ²) with C = D TᵀMk_x: (t,). O(nm) a point."""
+        return self.mixed(query, 1.0)
 
-        In one pass over the data where a bound on rounding allows it, in two elsewhere.
+    def vbar(self, query: AtPoints) -> Array:
+        """V̄(x), from the average of the weights behind V2 and V3: (t,). O(nm) a point."""
+        return self.mixed(query, 0.5)
+
+    def mixed(self, query: AtPoints, theta: float) -> Array:
+        """‖θ z₂ + (1 − θ) z₃‖²/Σw for the weights z₂ and z₃ behind V2 and V3, 0 < θ ≤ 1: (t,).
+
+        With z₂ = M^½(k_x − T D b)/λ, b = TᵀMk_x, and z₃ = M^½ T D a it is θ²/λ² times the square of
+        k_x − T D(b − ρλa), ρ = (1 − θ)/θ: nothing cancels that does not cancel in V2. In one pass
+        over the data where a bound on rounding allows it, in two elsewhere.
         """
         if not self.rounded:
-            return self.residual_v2(query)
-        v2 = np.empty(len(query))
+            return self.residual_form(query, theta)
+        value = np.empty(len(query))
         trial = np.arange(min(_TRIED, len(query)))
         rest = np.arange(len(trial), len(query))
-        v2[trial], fine = self._checked_pass(query.some(trial))
+        value[trial], fine = self._checked_pass(query.some(trial), theta)
         if 2 * fine.sum() >= len(trial):
-            v2[rest], more = self._checked_pass(query.some(rest))
+            value[rest], more = self._checked_pass(query.some(rest), theta)
             again = np.concatenate([trial[~fine], rest[~more]])
         else:
             again = np.concatenate([trial[~fine], rest])
         if len(again):
-            v2[again] = self.residual_v2(query.some(again))
-        return v2
+            value[again] = self.residual_form(query.some(again), theta)
+        return value
 
-    def _checked_pass(self, query: AtPoints) -> tuple[Array, Array]:
-        both = query.in_blocks(self._width, lambda some: np.column_stack(self.one_pass_v2(some)))
-        v2, bound = both.T
-        return v2, (bound <= self.budget * v2) & ~self._far(v2)
+    def _checked_pass(self, query: AtPoints, theta: float) -> tuple[Array, Array]:
+        both = query.in_blocks(
+            self._width, lambda some: np.column_stack(self.one_pass(some, theta))
+        )
+        value, bound = both.T
+        return value, (bound <= self.budget * value) & ~self._far(value)
 
-    def one_pass_v2(self, query: AtPoints) -> tuple[Array, Array]:
-        """V2 from k_xᵀMk_x and TᵀMk_x, and a bound on its rounding: each (t,)."""
+    def one_pass(self, query: AtPoints, theta: float) -> tuple[Array, Array]:
+        """The same from k_xᵀMk_x and TᵀMk_x, and a bound on its rounding: each (t,)."""
         precision = query.safe(self.precision)
         squares, products = query.moments(self.sample, self.wide, precision)
         B = products.host()
         b = B[:, : len(self.D)]
-        sizes = np.sqrt(self.basis.E)
+        a = self._mixed_in(query, theta)
         total = np.zeros(len(B)) if self.intercept is None else B[:, -1]
-        return self._v2_from_products(squares, b, total, sizes, precision)
+        return self._squared(squares, b, a, total, theta, np.sqrt(self.basis.E), precision)
 
-    def v2_from_moments(
-        self, squares: Array, b: Array, ones: Array, sizes: Array, precision: str
+    def from_moments(
+        self,
+        squares: Array,
+        b: Array,
+        a: Array | None,
+        ones: Array,
+        *,
+        theta: float,
+        sizes: Array,
+        precision: str,
     ) -> tuple[Array, Array]:
-        """The same from k_xᵀMk_x (t,), b = TᵀMk_x (t, r) and 1ᵀMk_x (t,).
+        """The same from k_xᵀMk_x (t,), b = TᵀMk_x (t, r), a(x) (t, r) and 1ᵀMk_x (t,).
 
-        ``sizes`` (r,) are those of the vectors whose products with k_x are b: √E for T itself.
+        ``sizes`` (r,) are those of the vectors whose products with k_x are b: √E for T itself. V2,
+        with θ = 1, needs no a.
         """
         total = ones - b @ (self.D * self.basis.o)
-        return self._v2_from_products(squares, b, total, sizes, precision)
+        return self._squared(squares, b, a, total, theta, sizes, precision)
 
-    def _v2_from_products(
-        self, squares: Array, b: Array, total: Array, sizes: Array, precision: str
-    ) -> tuple[Array, Array]:
-        """The squared residual s − Σ D b²(1 + λD), and with an intercept, for which ``total`` is
-        eᵀMk_x = λ 1ᵀℓ, that of k_x − T C + (λ − total) e/gap."""
-        C = b * self.D
-        value = squares - (b * C) @ (1 + self.lam * self.D)
-        size = np.sqrt((C**2) @ sizes**2)
-        spread = (np.sqrt(squares) + size) ** 2
+    def _squared(
+        self, squares: Array, b: Array, a: Array | None, total: Array, theta: float, sizes: Array,
+        precision: str,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """The squared residual s − Σ C(2b − EC) of C = D(b − ρλa), and with an intercept, for which
+        ``total`` is eᵀMk_x, that of k_x − T C + push·e."""
+        b_a = b if a is None else b - _ratio(theta) * self.lam * a
+        C = b_a * self.D
+        value = squares - np.einsum("ij,ij->i", C, 2 * b - C * self.basis.E)
+        spread = np.sqrt(squares) + np.sqrt((C**2) @ sizes**2)
         if self.intercept is not None:
-            push = (self.lam - total) / self.intercept.gap
+            push = self._push(total, a, theta)
             across = total - self.lam * (C @ self.intercept.c)  # eᵀM(k_x − T C)
             value = value + 2 * push * across + push**2 * self.intercept.square
-            spread = (np.sqrt(squares) + size + abs(push)) ** 2
-        bound = _SUMS * EPS[precision] * spread
-        return np.maximum(value, 0) * self.scale, bound * self.scale
+            spread = spread + abs(push)
+        bound = _SUMS * EPS[precision] * spread**2
+        scale = theta**2 * self.scale
+        return np.maximum(value, 0) * scale, bound * scale
 
-    def residual_v2(self, query: AtPoints) -> Array:
-        """V2 as the squared norm of a residual, which loses nothing by rounding: (t,)."""
+    def residual_form(self, query: AtPoints, theta: float) -> Array:
+        """The same as the squared norm of a residual, which loses nothing by rounding: (t,)."""
         precision = query.safe(self.precision)
-        v2 = query.in_blocks(self._width, lambda some: self._two_passes(some, precision))
-        far = self._far(v2)
+        value = query.in_blocks(self._width, lambda some: self._two_passes(some, theta, precision))
+        far = self._far(value)
         if far.any():
-            v2[far] = query.some(np.flatnonzero(far)).in_blocks(
-                self._width, lambda some: self._two_passes(some, "float64")
+            value[far] = query.some(np.flatnonzero(far)).in_blocks(
+                self._width, lambda some: self._two_passes(some, theta, "float64")
             )
-        return v2
+        return value
 
-    def _far(self, v2: Array) -> Array:
+    def _far(self, value: Array) -> Array:
         """Whether k_x is so small that its squares leave the range of the precision: (t,)."""
         limit = self.sample.backend.far[self.precision]
         usual = self.sample.scales.trace**2 / len(self.sample)
-        return v2 < limit * usual * self.scale
+        return value < limit * usual * self.scale
 
-    def _two_passes(self, query: AtPoints, precision: str) -> Array:
+    def _two_passes(self, query: AtPoints, theta: float, precision: str) -> Array:
         B = query.products(self.sample, self.wide, precision).host()
         C = self.shrink(B[:, : len(self.D)], EPS[precision])
+        a = self._mixed_in(query, theta)
+        if a is not None:
+            C = C - _ratio(theta) * self.lam * self.shrink(a, EPS[precision])
         if self.intercept is not None:
-            push = (self.lam - B[:, -1]) / self.intercept.gap
-            C = np.column_stack([C, -push])
+            C = np.column_stack([C, -self._push(B[:, -1], a, theta)])
         coefficients = self.sample.backend.tall(C)
-        return query.residual_sqnorm(self.sample, self.wide, coefficients, precision) * self.scale
+        squares = query.residual_sqnorm(self.sample, self.wide, coefficients, precision)
+        return squares * (theta**2 * self.scale)
 
-    def _features(self, query: AtPoints) -> Array:
+    def _push(self, total: Array, a: Array | None, theta: float) -> Array:
+        """How far along e the residual is moved, so that the weights have the sum 1: (t,)."""
+        assert self.intercept is not None
+        missing = self.lam - total
+        if a is not None:
+            missing = missing + _ratio(theta) * self.lam * self._missing(a)
+        return missing / self.intercept.gap
+
+    def _mixed_in(self, query: AtPoints, theta: float) -> Array | None:
+        return self.features(query) if theta < 1 else None
+
+    def features(self, query: AtPoints) -> Array:
         """a(x) = Vᵀψ(x), the features of the sketched model in its eigenbasis: (t, r)."""
         return query.features(self.basis.factor, self.basis.V).host()
 
@@ -262,3 +299,8 @@ class Ridge:
     @property
     def _width(self) -> int:
         return len(self.basis.V) + 1
+
+
+def _ratio(theta: float) -> float:
+    """ρ = (1 − θ)/θ, the share of z₃ for one of z₂."""
+    return (1 - theta) / theta

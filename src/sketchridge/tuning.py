@@ -205,10 +205,12 @@ class _Probe:
         largest = np.sqrt(factor.explained.max(initial=0.0))  # of the columns of F
         sizes = np.full(b.shape[1], largest)
         assert self.squares is not None
-        v2, bound = ridge.v2_from_moments(self.squares, b, self.ones, sizes, "float64")
+        v2, bound = ridge.from_moments(
+            self.squares, b, None, self.ones, theta=1.0, sizes=sizes, precision="float64"
+        )
         poor = np.flatnonzero(~(bound <= _ROUGH * v2))
         if len(poor):
-            v2[poor] = ridge.residual_v2(self.query.some(poor))
+            v2[poor] = ridge.residual_form(self.query.some(poor), 1.0)
         return _quantile(v2, v3)
 
     def _add(self, ridge: Ridge) -> None:
@@ -308,3 +310,7 @@ def _spread(n: int, count: int) -> Array:
     if n <= count:
         return np.arange(n)
     return np.sort(np.random.default_rng(0).choice(n, size=count, replace=False))
+
+
+def predicted_error(gap):
+    return (gap - 1) * 0.12

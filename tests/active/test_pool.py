@@ -14,7 +14,7 @@ from helpers import assert_close_each, normal, tol
 from sketchridge import SketchedKernelRidge
 from sketchridge.active import pool as pool_module
 from sketchridge.active import scratch as scratch_module
-from sketchridge.active.pool import Pool, has_sums, pool_sums, v2_by_sums
+from sketchridge.active.pool import Pool, has_sums, pool_sums, scores_by_sums
 from sketchridge.backends import NumpyTiles
 
 P, D = 150, 2
@@ -36,9 +36,13 @@ def extended(model, ids, X):
     return model.partial_fit(X[ids], np.cos(X[ids, 0]))
 
 
-def residual_v2(model, points):
+def residual_v2(model, points, theta=1.0):
     fitted = model.fitted_
-    return fitted.ridge.residual_v2(fitted.at(points))
+    return fitted.ridge.residual_form(fitted.at(points), theta)
+
+
+def v2_by_sums(pool, sums, fitted):
+    return scores_by_sums(pool, sums, fitted, 1.0)
 
 
 class Counting(NumpyTiles):
@@ -87,6 +91,10 @@ def test_scores_by_increments_are_those_of_the_residual_form(sketch, fit_interce
         assert not len(again)
         assert_close_each(scores[rows], residual_v2(model, X[rows]), "pcg")
         assert not np.delete(scores, rows).any()
+        averaged, again = scores_by_sums(pool, sums, model.fitted_, 0.5)
+        assert not len(again)
+        assert_close_each(averaged[rows], residual_v2(model, X[rows], 0.5), "pcg")
+        assert not np.delete(averaged, rows).any()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ __all__ = ["ActiveLearner"]
 
 Array = np.ndarray
 _KEPT = 2**24  # bytes of a pool up to which a store keeps a copy
-_SCORES = {ExactKernelRidge: ("v1", "gp"), SketchedKernelRidge: ("v2", "v3", "gp")}
+_SCORES = {ExactKernelRidge: ("v1", "gp"), SketchedKernelRidge: ("v2", "v3", "vbar", "gp")}
 
 
 class _Overtaken(Exception):
@@ -43,8 +43,8 @@ class ActiveLearner:
     batch_size : how many points `ask` gives.
     acquisition : "weighted" (drawn with probability proportional to the score), "top" (the largest
         scores) or "uniform".
-    score : "v1" or "gp" for the exact estimator, "v2", "v3" or "gp" for the sketched; "auto" is
-        the first. v1, v2 and v3 are for noise variance 1, gp is in units of the kernel.
+    score : "v1" or "gp" for the exact estimator; "v2", "vbar", "v3" or "gp" for the sketched. "auto"
+        is the first. All but gp are for noise variance 1, gp is in units of the kernel.
     stop : a number of labels, a rule of `sketchridge.active.stopping` or several; `should_stop`
         says when one applies.
     store : an SQLAlchemy address such as "sqlite:///campaign.db", where every ask and label is

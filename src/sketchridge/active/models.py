@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from sketchridge import tuning
-from sketchridge.active.pool import Pool, PoolSums, has_sums, pool_sums, v2_by_sums
+from sketchridge.active.pool import Pool, PoolSums, has_sums, pool_sums, scores_by_sums
 from sketchridge.active.settings import Estimator
 from sketchridge.active.store import Round, Store
 from sketchridge.estimator import ExactKernelRidge, SketchedKernelRidge
@@ -22,6 +22,7 @@ __all__ = ["LEAST", "Model", "Models", "metrics_of", "prepared"]
 Array = np.ndarray
 LEAST = 2  # labels for a first model
 _LARGEST_SKETCH = 512  # rows of an automatic sketch
+_THETAS = {"v2": 1.0, "vbar": 0.5}  # the share of V2's weights, for scores that are had from sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +148,9 @@ class Models:
     def _scores(self, model: Model, rows: Array) -> tuple[Array, PoolSums | None]:
         """Scores at some rows of the pool, 0 elsewhere, and the sums behind them."""
         fitted = model.estimator.fitted_
-        if self._score == "v2" and has_sums(fitted):
+        if self._score in _THETAS and has_sums(fitted):
             sums = pool_sums(self._pool, rows, fitted, model.sums)
-            return v2_by_sums(self._pool, sums, fitted)[0], sums
+            return scores_by_sums(self._pool, sums, fitted, _THETAS[self._score])[0], sums
         variance = getattr(fitted.ridge, self._score)
         unit = fitted.kernel.unit if self._score == "gp" else 1.0
         return self._pool.apply(lambda X: unit * variance(fitted.at(X)), rows), None

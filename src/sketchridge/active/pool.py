@@ -1,4 +1,4 @@
-"""The pool of unlabeled points, and V2 there at a cost that follows the new labels."""
+"""The pool of unlabeled points, and V2 or V̄ there at a cost that follows the new labels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sketchridge.kernels import Kernel
 from sketchridge.progress import status
 from sketchridge.query import AtPoints
 
-__all__ = ["Pool", "PoolSums", "has_sums", "pool_sums", "v2_by_sums"]
+__all__ = ["Pool", "PoolSums", "has_sums", "pool_sums", "scores_by_sums"]
 
 Array = np.ndarray
 _POINTS = 2**15  # scored at a time where nothing is kept of them
@@ -153,7 +153,7 @@ class PoolSums:
 
 
 def has_sums(fitted: Fitted) -> bool:
-    """Whether V2 can be had from sums: F has a row for each labeled point that never changes."""
+    """Whether V2 and V̄ can be had from sums: F has a fixed row for each labeled point."""
     return isinstance(fitted.factor, RowFactor) and fitted.factor.F.right is None
 
 
@@ -206,43 +206,56 @@ def pool_sums(
     )
 
 
-def v2_by_sums(pool: Pool, sums: PoolSums, fitted: Fitted) -> tuple[Array, Array]:
-    """V2 for unit noise at the rows of the sums, 0 elsewhere: (p,), and the rows of which it was
-    computed as a residual, because rounding in the sums could be more than 1% of it.
+def scores_by_sums(pool: Pool, sums: PoolSums, fitted: Fitted, theta: float) -> tuple[Array, Array]:
+    """`Ridge.mixed` for unit noise at the rows of the sums, 0 elsewhere: (p,), and the rows of
+    which it was computed as a residual, because rounding in the sums could be more than 1% of it.
 
-    O(m²) a point.
+    O(m²) a point. The features that V̄ needs beside the sums are made anew, at the same cost.
     """
     scores = np.zeros(len(pool))
     poor = [np.empty(0, dtype=np.intp)]
     with fitted.backend.alone():
         for block in sums.blocks:
-            v2, bound = _from_sums(fitted, sums.sums(block))
-            scores[block.rows] = v2
-            poor.append(block.rows[~(bound <= _ROUGH * v2)])
+            query = block.query
+            if theta < 1 and query is None:
+                query = fitted.at(pool[block.rows])
+            value, bound = _from_sums(fitted, sums.sums(block), query, theta)
+            scores[block.rows] = value
+            poor.append(block.rows[~(bound <= _ROUGH * value)])
     again = np.concatenate(poor)
     if len(again):
-        residual = pool.apply(lambda X: fitted.ridge.residual_v2(fitted.at(X)), again)
+        ridge = fitted.ridge
+        residual = pool.apply(lambda X: ridge.residual_form(fitted.at(X), theta), again)
         scores[again] = residual[again]
     return scores, again
 
 
-def _from_sums(fitted: Fitted, sums: Tall) -> tuple[Array, Array]:
-    """V2 and a bound on its rounding: each (t,)."""
+def _from_sums(
+    fitted: Fitted, sums: Tall, query: AtPoints | None, theta: float
+) -> tuple[Array, Array]:
+    """The variance and a bound on its rounding: each (t,)."""
     ridge = fitted.ridge
     total = fitted.sample.total
     squares, ones = sums.columns(0, 2).host().T / total
     b = (sums.columns(2) @ (ridge.basis.V / total)).held()
+    a = ridge.features(query) if theta < 1 and query is not None else None
     sizes = np.full(b.shape[1], np.sqrt(fitted.factor.explained.max(initial=0.0)))
-    v2 = np.empty(len(b))
+    value = np.empty(len(b))
     bound = np.empty(len(b))
 
     def fill(rows: slice) -> None:
-        v2[rows], bound[rows] = ridge.v2_from_moments(
-            squares[rows], b.take(rows), ones[rows], sizes, fitted.plan.full
+        value[rows], bound[rows] = ridge.from_moments(
+            squares[rows],
+            b.take(rows),
+            None if a is None else a[rows],
+            ones[rows],
+            theta=theta,
+            sizes=sizes,
+            precision=fitted.plan.full,
         )
 
     fitted.backend.each(fill, len(b), b.shape[1])
-    return v2, bound
+    return value, bound
 
 
 @dataclass(frozen=True, eq=False)
