@@ -5,6 +5,7 @@ The letters are those of `basis`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +14,7 @@ import numpy as np
 from sketchridge.backends import Tall
 from sketchridge.basis import Basis, Intercept, Shrinkage, degrees_of_freedom
 from sketchridge.factor import Sample
-from sketchridge.precision import EPS
+from sketchridge.precision import EPS, magnified
 from sketchridge.query import AtPoints
 
 __all__ = ["Ridge"]
@@ -21,7 +22,6 @@ __all__ = ["Ridge"]
 Array = np.ndarray
 _FEW = 4096  # rows up to which two passes cost nothing worth saving
 _SUMS = 16  # rounding of a sum over all rows, in ε and by measurement
-_TRIED = 64  # points by which it is judged whether one pass over the data will do
 _TINY = np.finfo(float).tiny
 
 
@@ -67,11 +67,18 @@ class Ridge:
         return Shrinkage(self.basis, self.lam) if self.intercept is None else self.intercept.shrink
 
     @cached_property
+    def T(self) -> Tall:
+        """F V: (n, r), formed only where products with F, then times V, would round too much."""
+        E = self.basis.E
+        worse = (self.basis.mixed * np.sqrt(E) * self.D).max(initial=0.0)
+        ratio = self.growth * self.basis.largest / self.lam
+        lost = magnified(self.precision, self.sample.scales, ratio)
+        return self.basis.product if worse * lost <= self.budget else self.basis.T
+
+    @cached_property
     def wide(self) -> Tall:
         """[T e], or T without an intercept: (n, r + 1)."""
-        if self.intercept is None:
-            return self.basis.T
-        return self.basis.T.beside(self.intercept.e)
+        return self.T if self.intercept is None else self.T.beside(self.intercept.e)
 
     @cached_property
     def df(self) -> float:
@@ -165,35 +172,43 @@ class Ridge:
 
         In one pass over the data where a bound on rounding allows it, in two elsewhere.
         """
-        if not self.rounded:
-            return self.residual_v2(query)
-        v2 = np.empty(len(query))
-        trial = np.arange(min(_TRIED, len(query)))
-        rest = np.arange(len(trial), len(query))
-        v2[trial], fine = self._checked_pass(query.some(trial))
-        if 2 * fine.sum() >= len(trial):
-            v2[rest], more = self._checked_pass(query.some(rest))
-            again = np.concatenate([trial[~fine], rest[~more]])
-        else:
-            again = np.concatenate([trial[~fine], rest])
-        if len(again):
-            v2[again] = self.residual_v2(query.some(again))
-        return v2
+        return self._by_passes(query, self._careful_pass if self.rounded else self._two_passes)
 
-    def _checked_pass(self, query: AtPoints) -> tuple[Array, Array]:
-        both = query.in_blocks(self._width, lambda some: np.column_stack(self.one_pass_v2(some)))
-        v2, bound = both.T
-        return v2, (bound <= self.budget * v2) & ~self._far(v2)
+    def residual_v2(self, query: AtPoints) -> Array:
+        """V2 as the squared norm of a residual, which loses nothing by rounding: (t,)."""
+        return self._by_passes(query, self._two_passes)
 
     def one_pass_v2(self, query: AtPoints) -> tuple[Array, Array]:
         """V2 from k_xᵀMk_x and TᵀMk_x, and a bound on its rounding: each (t,)."""
+        v2, bound, _ = self._first_pass(query, query.safe(self.precision))
+        return v2, bound
+
+    def _by_passes(self, query: AtPoints, passes: Callable[[AtPoints, str], Array]) -> Array:
         precision = query.safe(self.precision)
+        v2 = query.in_blocks(self._width, lambda some: passes(some, precision))
+        far = np.flatnonzero(self._far(v2))
+        if len(far):
+            v2[far] = query.some(far).in_blocks(
+                self._width, lambda some: self._two_passes(some, "float64")
+            )
+        return v2
+
+    def _careful_pass(self, query: AtPoints, precision: str) -> Array:
+        """One pass, and a second at the points where the first may have rounded too much."""
+        v2, bound, B = self._first_pass(query, precision)
+        again = np.flatnonzero(~(bound <= self.budget * v2) | self._far(v2))
+        if len(again):
+            v2[again] = self._second_pass(query.some(again), B[again], precision)
+        return v2
+
+    def _first_pass(self, query: AtPoints, precision: str) -> tuple[Array, Array, Array]:
+        """V2, a bound on its rounding, and the products it was made of: (t,), (t,), (t, r + 1)."""
         squares, products = query.moments(self.sample, self.wide, precision)
         B = products.host()
-        b = B[:, : len(self.D)]
-        sizes = np.sqrt(self.basis.E)
         total = np.zeros(len(B)) if self.intercept is None else B[:, -1]
-        return self._v2_from_products(squares, b, total, sizes, precision)
+        sizes = np.sqrt(self.basis.E) if self.T.right is None else self.basis.mixed
+        b = B[:, : len(self.D)]
+        return *self._v2_from_products(squares, b, total, sizes, precision), B
 
     def v2_from_moments(
         self, squares: Array, b: Array, ones: Array, sizes: Array, precision: str
@@ -222,17 +237,6 @@ class Ridge:
         bound = _SUMS * EPS[precision] * spread
         return np.maximum(value, 0) * self.scale, bound * self.scale
 
-    def residual_v2(self, query: AtPoints) -> Array:
-        """V2 as the squared norm of a residual, which loses nothing by rounding: (t,)."""
-        precision = query.safe(self.precision)
-        v2 = query.in_blocks(self._width, lambda some: self._two_passes(some, precision))
-        far = self._far(v2)
-        if far.any():
-            v2[far] = query.some(np.flatnonzero(far)).in_blocks(
-                self._width, lambda some: self._two_passes(some, "float64")
-            )
-        return v2
-
     def _far(self, v2: Array) -> Array:
         """Whether k_x is so small that its squares leave the range of the precision: (t,)."""
         limit = self.sample.backend.far[self.precision]
@@ -241,6 +245,9 @@ class Ridge:
 
     def _two_passes(self, query: AtPoints, precision: str) -> Array:
         B = query.products(self.sample, self.wide, precision).host()
+        return self._second_pass(query, B, precision)
+
+    def _second_pass(self, query: AtPoints, B: Array, precision: str) -> Array:
         C = self.shrink(B[:, : len(self.D)], EPS[precision])
         if self.intercept is not None:
             push = (self.lam - B[:, -1]) / self.intercept.gap
