@@ -101,13 +101,16 @@ def test_variances_are_those_of_the_design():
     assert list(parameters)[:3] == ["self", "X", "kind"]
 
 
-@pytest.mark.parametrize(("cls", "kind"), [(SketchedKernelRidge, "v2"), (ExactKernelRidge, "v1")])
-def test_default_kind_of_variance(cls, kind):
+@pytest.mark.parametrize(
+    ("cls", "kind", "std_kind"),
+    [(SketchedKernelRidge, "v2", "vbar"), (ExactKernelRidge, "v1", "v1")],
+)
+def test_default_kind_of_variance(cls, kind, std_kind):
     assert inspect.signature(cls.variance).parameters["kind"].default == kind
     model = cls(alpha=ALPHA).fit(X, y)
-    variance = model.variance(X_TEST, kind=kind)
-    assert_close_each(model.variance(X_TEST), variance)
-    assert_close_each(model.predict(X_TEST, return_std=True)[1] ** 2, variance)
+    assert_close_each(model.variance(X_TEST), model.variance(X_TEST, kind=kind))
+    std = model.predict(X_TEST, return_std=True)[1]
+    assert_close_each(std**2, model.variance(X_TEST, kind=std_kind))
 
 
 # what a fit leaves behind

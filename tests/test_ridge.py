@@ -664,7 +664,7 @@ def test_one_pass_is_used_where_it_will_do(monkeypatch):
     """A benign problem: no point needs a second pass."""
     ridge, _, query = spectrum_of(0.1, True, True, "float64", False)
     monkeypatch.setattr(ridge_module, "_FEW", 100)
-    monkeypatch.setattr(Ridge, "residual_form", lambda *_: pytest.fail("a second pass"))
+    monkeypatch.setattr(Ridge, "_second_pass", lambda *_: pytest.fail("a second pass"))
     expected, bound = ridge.one_pass(query, 1.0)
     assert (bound <= ridge.budget * expected).all()
     np.testing.assert_array_equal(ridge.v2(query), expected)
@@ -673,7 +673,7 @@ def test_one_pass_is_used_where_it_will_do(monkeypatch):
 
 def test_few_rows_are_never_done_in_one_pass(monkeypatch):
     ridge, _, query = spectrum_of(0.1, True, True, "float64", False)
-    monkeypatch.setattr(Ridge, "one_pass", lambda *_: pytest.fail("one pass"))
+    monkeypatch.setattr(Ridge, "_first_pass", lambda *_: pytest.fail("one pass"))
     np.testing.assert_array_equal(ridge.v2(query), ridge.residual_form(query, 1.0))
     assert ridge.rounded == 0
 
@@ -689,13 +689,13 @@ def test_points_whose_bound_is_too_wide_are_done_again(monkeypatch):
     fine = bound <= ridge.budget * value
     np.testing.assert_array_equal(np.flatnonzero(fine), np.arange(100))
     asked = []
-    whole = Ridge.residual_form
+    whole = Ridge._second_pass
 
-    def counted(self, some, theta):
+    def counted(self, some, *products):
         asked.append(len(some))
-        return whole(self, some, theta)
+        return whole(self, some, *products)
 
-    monkeypatch.setattr(Ridge, "residual_form", counted)
+    monkeypatch.setattr(Ridge, "_second_pass", counted)
     found = ridge.v2(query)
     assert asked == [20]
     np.testing.assert_array_equal(found[fine], value[fine])

@@ -46,9 +46,22 @@ class Basis:
         Its columns are as small as E says, and so is the rounding in products with them: the error
         of V2 is smaller by √(E₁/λ) than with F, whose columns are all alike.
         """
-        lazy = self.factor.F @ self.V
-        worth = self.sample.backend.worth_holding(*lazy.shape)
-        return lazy.held() if worth else lazy
+        worth = self.sample.backend.worth_holding(*self.product.shape)
+        return self.product.held() if worth else self.product
+
+    @cached_property
+    def product(self) -> Tall:
+        """F V, not formed: (n, r)."""
+        return self.factor.F @ self.V
+
+    @cached_property
+    def mixed(self) -> Array:
+        """√Σ_j V_ji²‖F_j‖², the sizes of what is added up in TᵀMk where T is not formed: (r,).
+
+        About √E where columns of F fall off as the eigenvalues do, as those of a Cholesky factor.
+        """
+        squares = self.V**2
+        return np.sqrt(squares @ self.E @ squares)
 
     @cached_property
     def M(self) -> Array:

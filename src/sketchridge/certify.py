@@ -68,7 +68,7 @@ def norm_certificate(ridge: Ridge, rng: np.random.Generator) -> Certificate:
     sample = ridge.sample
     backend = sample.backend
     root = root_weights(ridge)
-    T = ridge.basis.T
+    T = ridge.T
     W = _normalized(backend.tall(rng.standard_normal((len(sample), _VECTORS))))[0]
     log_norm = np.zeros(_VECTORS)  # of (K − K̂)^j x
     with backend.alone():

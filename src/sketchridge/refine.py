@@ -172,7 +172,7 @@ class System:
         """(K̂ + λI)⁻¹R = (R − H D HᵀR)/λ with H = M^½T, then moved to qᵀz = 0."""
         ridge = self.ridge
         lam = ridge.lam
-        T = ridge.basis.T
+        T = ridge.T
         b = T.gram(R.scaled(self.root))  # (r, t)
         fitted = T @ ridge.shrink(b.T).T
         Z = R.map(lambda r, f, m: (r - f * m) / lam, fitted, self.root)

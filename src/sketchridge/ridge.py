@@ -5,6 +5,7 @@ The letters are those of `basis`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,15 +14,15 @@ import numpy as np
 from sketchridge.backends import Tall
 from sketchridge.basis import Basis, Intercept, Shrinkage, degrees_of_freedom
 from sketchridge.factor import Sample
-from sketchridge.precision import EPS
+from sketchridge.precision import EPS, magnified
 from sketchridge.query import AtPoints
 
 __all__ = ["Ridge"]
 
 Array = np.ndarray
+_Passes = Callable[[AtPoints, float, str], Array]
 _FEW = 4096  # rows up to which two passes cost nothing worth saving
 _SUMS = 16  # rounding of a sum over all rows, in ε and by measurement
-_TRIED = 64  # points by which it is judged whether one pass over the data will do
 _TINY = np.finfo(float).tiny
 
 
@@ -67,11 +68,18 @@ class Ridge:
         return Shrinkage(self.basis, self.lam) if self.intercept is None else self.intercept.shrink
 
     @cached_property
+    def T(self) -> Tall:
+        """F V: (n, r), formed only where products with F, then times V, would round too much."""
+        E = self.basis.E
+        worse = (self.basis.mixed * np.sqrt(E) * self.D).max(initial=0.0)
+        ratio = self.growth * self.basis.largest / self.lam
+        lost = magnified(self.precision, self.sample.scales, ratio)
+        return self.basis.product if worse * lost <= self.budget else self.basis.T
+
+    @cached_property
     def wide(self) -> Tall:
         """[T e], or T without an intercept: (n, r + 1)."""
-        if self.intercept is None:
-            return self.basis.T
-        return self.basis.T.beside(self.intercept.e)
+        return self.T if self.intercept is None else self.T.beside(self.intercept.e)
 
     @cached_property
     def df(self) -> float:
@@ -175,37 +183,17 @@ class Ridge:
         k_x − T D(b − ρλa), ρ = (1 − θ)/θ: nothing cancels that does not cancel in V2. In one pass
         over the data where a bound on rounding allows it, in two elsewhere.
         """
-        if not self.rounded:
-            return self.residual_form(query, theta)
-        value = np.empty(len(query))
-        trial = np.arange(min(_TRIED, len(query)))
-        rest = np.arange(len(trial), len(query))
-        value[trial], fine = self._checked_pass(query.some(trial), theta)
-        if 2 * fine.sum() >= len(trial):
-            value[rest], more = self._checked_pass(query.some(rest), theta)
-            again = np.concatenate([trial[~fine], rest[~more]])
-        else:
-            again = np.concatenate([trial[~fine], rest])
-        if len(again):
-            value[again] = self.residual_form(query.some(again), theta)
-        return value
+        passes = self._careful_pass if self.rounded else self._two_passes
+        return self._by_passes(query, theta, passes)
 
-    def _checked_pass(self, query: AtPoints, theta: float) -> tuple[Array, Array]:
-        both = query.in_blocks(
-            self._width, lambda some: np.column_stack(self.one_pass(some, theta))
-        )
-        value, bound = both.T
-        return value, (bound <= self.budget * value) & ~self._far(value)
+    def residual_form(self, query: AtPoints, theta: float) -> Array:
+        """The same as the squared norm of a residual, which loses nothing by rounding: (t,)."""
+        return self._by_passes(query, theta, self._two_passes)
 
     def one_pass(self, query: AtPoints, theta: float) -> tuple[Array, Array]:
         """The same from k_xᵀMk_x and TᵀMk_x, and a bound on its rounding: each (t,)."""
-        precision = query.safe(self.precision)
-        squares, products = query.moments(self.sample, self.wide, precision)
-        B = products.host()
-        b = B[:, : len(self.D)]
-        a = self._mixed_in(query, theta)
-        total = np.zeros(len(B)) if self.intercept is None else B[:, -1]
-        return self._squared(squares, b, a, total, theta, np.sqrt(self.basis.E), precision)
+        first = self._first_pass(query, theta, query.safe(self.precision))
+        return first.value, first.bound
 
     def from_moments(
         self,
@@ -226,14 +214,42 @@ class Ridge:
         total = ones - b @ (self.D * self.basis.o)
         return self._squared(squares, b, a, total, theta, sizes, precision)
 
+    def _by_passes(self, query: AtPoints, theta: float, passes: _Passes) -> Array:
+        precision = query.safe(self.precision)
+        value = query.in_blocks(self._width, lambda some: passes(some, theta, precision))
+        far = np.flatnonzero(self._far(value))
+        if len(far):
+            value[far] = query.some(far).in_blocks(
+                self._width, lambda some: self._two_passes(some, theta, "float64")
+            )
+        return value
+
+    def _careful_pass(self, query: AtPoints, theta: float, precision: str) -> Array:
+        """One pass, and a second at the points where the first may have rounded too much."""
+        first = self._first_pass(query, theta, precision)
+        value = first.value
+        again = np.flatnonzero(~(first.bound <= self.budget * value) | self._far(value))
+        if len(again):
+            a = None if first.a is None else first.a[again]
+            value[again] = self._second_pass(query.some(again), theta, first.B[again], a, precision)
+        return value
+
+    def _first_pass(self, query: AtPoints, theta: float, precision: str) -> _FirstPass:
+        squares, products = query.moments(self.sample, self.wide, precision)
+        B = products.host()
+        a = self._mixed_in(query, theta)
+        total = np.zeros(len(B)) if self.intercept is None else B[:, -1]
+        sizes = np.sqrt(self.basis.E) if self.T.right is None else self.basis.mixed
+        b = B[:, : len(self.D)]
+        return _FirstPass(*self._squared(squares, b, a, total, theta, sizes, precision), B, a)
+
     def _squared(
         self, squares: Array, b: Array, a: Array | None, total: Array, theta: float, sizes: Array,
         precision: str,
     ) -> tuple[Array, Array]:  # fmt: skip
         """The squared residual s − Σ C(2b − EC) of C = D(b − ρλa), and with an intercept, for which
         ``total`` is eᵀMk_x, that of k_x − T C + push·e."""
-        b_a = b if a is None else b - _ratio(theta) * self.lam * a
-        C = b_a * self.D
+        C = (b if a is None else b - _ratio(theta) * self.lam * a) * self.D
         value = squares - np.einsum("ij,ij->i", C, 2 * b - C * self.basis.E)
         spread = np.sqrt(squares) + np.sqrt((C**2) @ sizes**2)
         if self.intercept is not None:
@@ -245,17 +261,6 @@ class Ridge:
         scale = theta**2 * self.scale
         return np.maximum(value, 0) * scale, bound * scale
 
-    def residual_form(self, query: AtPoints, theta: float) -> Array:
-        """The same as the squared norm of a residual, which loses nothing by rounding: (t,)."""
-        precision = query.safe(self.precision)
-        value = query.in_blocks(self._width, lambda some: self._two_passes(some, theta, precision))
-        far = self._far(value)
-        if far.any():
-            value[far] = query.some(np.flatnonzero(far)).in_blocks(
-                self._width, lambda some: self._two_passes(some, theta, "float64")
-            )
-        return value
-
     def _far(self, value: Array) -> Array:
         """Whether k_x is so small that its squares leave the range of the precision: (t,)."""
         limit = self.sample.backend.far[self.precision]
@@ -264,8 +269,12 @@ class Ridge:
 
     def _two_passes(self, query: AtPoints, theta: float, precision: str) -> Array:
         B = query.products(self.sample, self.wide, precision).host()
+        return self._second_pass(query, theta, B, self._mixed_in(query, theta), precision)
+
+    def _second_pass(
+        self, query: AtPoints, theta: float, B: Array, a: Array | None, precision: str
+    ) -> Array:
         C = self.shrink(B[:, : len(self.D)], EPS[precision])
-        a = self._mixed_in(query, theta)
         if a is not None:
             C = C - _ratio(theta) * self.lam * self.shrink(a, EPS[precision])
         if self.intercept is not None:
@@ -299,6 +308,16 @@ class Ridge:
     @property
     def _width(self) -> int:
         return len(self.basis.V) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class _FirstPass:
+    """A variance, a bound on its rounding, and what they were made of: k_xᵀM[T e] and a(x)."""
+
+    value: Array  # (t,)
+    bound: Array  # (t,)
+    B: Array  # (t, r + 1)
+    a: Array | None  # (t, r)
 
 
 def _ratio(theta: float) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchridge.backends import Backend, Points, Tall
+from sketchridge.backends import Backend, Points, Room, Tall
 from sketchridge.sketches import RowSketch
 
 __all__ = ["Landmarks", "grow", "no_landmarks", "with_rows"]
@@ -45,7 +45,7 @@ def grow(
 
     The sketch proposes rows from w_i (G − F Fᵀ)_ii, what is left unexplained. O(n r²) in all.
     """
-    build = _Build(start, points, diag)
+    build = _Build(start, points, diag, max(size - sketch.size, 0))
     while sketch.size < size:
         left = build.residual.map(lambda r, w: r * w, weights)
         if not left.sum(lambda block: block.sum()) > 0:
@@ -57,7 +57,7 @@ def grow(
 
 def with_rows(start: Landmarks, points: Points, diag: Tall, rows: Array) -> Landmarks:
     """The landmarks with rows that are given, as far as they are independent."""
-    build = _Build(start, points, diag)
+    build = _Build(start, points, diag, len(rows))
     for first in range(0, len(rows), _BLOCK):
         some = rows[first : first + _BLOCK]
         build.take(some, np.zeros(len(some)))
@@ -67,12 +67,13 @@ def with_rows(start: Landmarks, points: Points, diag: Tall, rows: Array) -> Land
 class _Build:
     """Landmarks under construction."""
 
-    def __init__(self, start: Landmarks, points: Points, diag: Tall) -> None:
+    def __init__(self, start: Landmarks, points: Points, diag: Tall, more: int) -> None:
         self.points = points
         self.diag = diag
         self.start = start
         self.pivots = start.pivots
         self.F = start.F
+        self.room = Room(start.F, more)
         self.residual = start.residual
         self.below: list[tuple[Array, Array]] = []  # new rows of L: left of the diagonal, and at it
 
@@ -85,7 +86,7 @@ class _Build:
         new = self.points.backend.schur(self.points, landmarks, self.F, F_accepted, corner)
         self.below.append((F_accepted, corner))
         self.pivots = np.concatenate([self.pivots, accepted])
-        self.F = self.F.beside(new).compact(_WIDEST)
+        self.F = self.room.add(new)
         floor = (len(self.pivots) + 1) * _EPS
         left = self.residual.map(
             lambda r, f, d: _above(r - (f * f).sum(axis=1)[:, None], floor * d), new, self.diag
@@ -106,17 +107,17 @@ class _Build:
             return rows, whole, none
         needed = shares * np.diagonal(M)
         places: list[int] = []
-        columns: list[Array] = []
+        columns = np.zeros_like(M)
         dependent: list[int] = []
         for j in range(len(rows)):
             if M[j, j] <= floor[j]:
                 dependent.append(rows[j])
             elif M[j, j] > needed[j]:
                 places.append(j)
-                columns.append(M[:, j] / np.sqrt(M[j, j]))
-                M -= np.outer(columns[-1], columns[-1])
-        corner = np.array(columns).reshape(len(places), len(rows))[:, places].T
-        return rows[places], np.tril(corner), np.array(dependent, dtype=np.intp)
+                columns[j:, j] = M[j:, j] / np.sqrt(M[j, j])
+                M[j:, j:] -= np.outer(columns[j:, j], columns[j:, j])
+        corner = columns[np.ix_(places, places)]
+        return rows[places], corner, np.array(dependent, dtype=np.intp)
 
     def done(self) -> Landmarks:
         r = len(self.start.L)
@@ -127,7 +128,10 @@ class _Build:
             L[r:stop, :r] = left
             L[r:stop, r:stop] = corner
             r = stop
-        return Landmarks(self.pivots, L, self.F, self.residual)
+        F = self.F.compact(_WIDEST)
+        if 2 * self.room.used < self.room.columns:  # the rank ran out: keep no room for the rest
+            F = F.map(lambda f: f)
+        return Landmarks(self.pivots, L, F, self.residual)
 
 
 def _above(residual: Array, floor: Array) -> Array:

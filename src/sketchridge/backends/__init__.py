@@ -10,13 +10,14 @@ from pathlib import Path
 from sketchridge.backends.base import Backend
 from sketchridge.backends.numpy_tiles import NumpyTiles
 from sketchridge.backends.points import Points
-from sketchridge.backends.tall import Tall
+from sketchridge.backends.tall import Room, Tall
 
 __all__ = [
     "BACKENDS",
     "Backend",
     "NumpyTiles",
     "Points",
+    "Room",
     "Tall",
     "as_backend",
     "restored",

@@ -14,40 +14,32 @@ _LOW = 0xFFFFFFFF
 
 
 def signs(seed: int, rows: range, columns: range, cell: tuple[int, int], device: Any) -> Any:
-    """S[rows, columns] of a sketch of signs, in float64, bit for bit that of the host.
+    """S[rows, columns] of a sketch of signs, in int8, those of the host.
 
     The sign of an entry is the highest bit of a byte of its cell; ``cell`` is the number of rows
     and columns that one generator draws.
     """
+    (top, below), (left, right) = (
+        (some.start // size, -(-some.stop // size))
+        for some, size in zip((rows, columns), cell, strict=True)
+    )
     height, width = cell
-    out = torch.empty((len(rows), len(columns)), dtype=torch.float64, device=device)
-    first = columns.start // width
-    last = -(-columns.stop // width)
-    left = columns.start - first * width
-    for row in range(rows.start // height, -(-rows.stop // height)):
-        table = _bits(seed, row, range(first, last), cell, device)
-        top = row * height
-        inside = table[max(rows.start - top, 0) : rows.stop - top, left : left + len(columns)]
-        place = max(top - rows.start, 0)
-        out[place : place + len(inside)] = 2 * inside - 1
-    return out
-
-
-def _bits(seed: int, row: int, columns: range, cell: tuple[int, int], device: Any) -> Any:
-    """The bits of a row of cells, side by side: (height, cells · width)."""
-    height, width = cell
-    words = _words(seed, row, columns, height * width, device)  # (cells, words)
+    words = _words(seed, range(top, below), range(left, right), height * width, device)
     shifts = range(7, 64, 8)
     bits = torch.stack([((words >> shift) & 1).to(torch.int8) for shift in shifts], dim=-1)
-    return bits.reshape(-1, height, width).transpose(0, 1).reshape(height, -1)
+    table = bits.reshape(below - top, right - left, height, width).transpose(1, 2)
+    table = table.reshape((below - top) * height, (right - left) * width)
+    first, start = rows.start - top * height, columns.start - left * width
+    return 2 * table[first : first + len(rows), start : start + len(columns)] - 1
 
 
-def _words(seed: int, row: int, columns: range, size: int, device: Any) -> Any:
-    """The words of some cells of a row of cells, 8 entries a word: (cells, size / 8)."""
-    blocks = torch.arange(1, size // 32 + 1, device=device).repeat(len(columns), 1)
+def _words(seed: int, rows: range, columns: range, size: int, device: Any) -> Any:
+    """The words of a table of cells, 8 entries a word: (rows, columns, size / 8)."""
+    blocks = torch.arange(1, size // 32 + 1, device=device).expand(len(rows), len(columns), -1)
     zero = torch.zeros_like(blocks)
-    place = torch.arange(columns.start, columns.stop, device=device)[:, None]
-    counter = [blocks, zero, zero + row, zero + place]
+    row = torch.arange(rows.start, rows.stop, device=device)[:, None, None]
+    column = torch.arange(columns.start, columns.stop, device=device)[:, None]
+    counter = [blocks, zero, zero + row, zero + column]
     key = [seed, 0]
     for _ in range(10):
         high0, low0 = _product(counter[0], _MULTIPLIERS[0])
@@ -55,7 +47,7 @@ def _words(seed: int, row: int, columns: range, size: int, device: Any) -> Any:
         third = high0 ^ counter[3] ^ _signed(key[1])
         counter = [high1 ^ counter[1] ^ _signed(key[0]), low1, third, low0]
         key = [(k + step) % 2**64 for k, step in zip(key, _STEPS, strict=True)]
-    return torch.stack(counter, dim=-1).reshape(len(columns), -1)
+    return torch.stack(counter, dim=-1).reshape(len(rows), len(columns), -1)
 
 
 def _product(a: Any, m: int) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag
 
-__all__ = ["Tall"]
+__all__ = ["Room", "Tall"]
 
 Array = np.ndarray
 
@@ -198,3 +198,23 @@ class Tall:
     def draw(self, u: Array) -> Array:
         """Row numbers drawn in proportion to the one column, for uniform numbers u in [0, 1)."""
         return self.backend.drawn(self.whole()[:, 0], u)
+
+
+class Room:
+    """Room for columns to come beside those of a tall matrix, which are neither moved nor joined.
+
+    What was added never changes, so the matrices that ``add`` gives stay what they are.
+    """
+
+    def __init__(self, start: Tall, columns: int) -> None:
+        self.start = start
+        self.columns = columns
+        self.array = start.backend.empty(len(start), columns)
+        self.used = 0
+
+    def add(self, new: Tall) -> Tall:
+        """All columns so far and then new ones."""
+        stop = self.used + new.shape[1]
+        self.array[:, self.used : stop] = new.whole()
+        self.used = stop
+        return self.start.beside(Tall(new.backend, (self.array[:, :stop],)))

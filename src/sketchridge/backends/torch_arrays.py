@@ -21,7 +21,8 @@ __all__ = ["TorchArrays", "far", "kept", "powers", "slices"]
 Array = np.ndarray
 _PIECE_BYTES = {True: 2**28, False: 2**31}  # of some rows while they are used: CPU, GPU
 _UNASKED = 2**28  # bytes that are taken without looking at the memory
-_ENTRIES = 2**25  # of a sketch, made at a time
+_ENTRIES = 2**27  # of a sketch, made at a time
+_KEPT = ("reserved", "allocated")  # by PyTorch, and of that in use
 _LARGE = 256  # rows of a matrix from which its algebra is worth sending to the device
 _REMEDY = "give a smaller sketch_size, fewer rows, or backend='numpy'"
 
@@ -119,7 +120,7 @@ class TorchArrays(Backend):
             small, its = np.linalg.eigh(A)
             return small[::-1], its[:, ::-1]
         values, vectors = _solved(torch.linalg.eigh, self.array(A))
-        return self.host(values.flip(0)), self.host(vectors.flip(1))
+        return self.host(values.flip(0)), self.host(vectors.flip(1).contiguous())
 
     def solve_triangular(self, L: Array, B: Array) -> Array:
         if len(L) < _LARGE:
@@ -169,9 +170,10 @@ class TorchArrays(Backend):
         """Bytes that can still be taken where the backend computes."""
         if self.device.type != "cuda":
             return memory.available()
-        reserved = torch.cuda.memory_reserved(self.device)
-        cached = reserved - torch.cuda.memory_allocated(self.device)
-        return torch.cuda.mem_get_info(self.device)[0] + cached
+        free = torch.cuda.mem_get_info(self.device)[0]
+        stats = torch.cuda.memory_stats_as_nested_dict(self.device)  # memory_reserved is slow
+        reserved, taken = (stats[f"{name}_bytes"]["all"]["current"] for name in _KEPT)
+        return free + reserved - taken
 
     def _zeros(self, n: int, q: int) -> Any:
         return self.empty(n, q).zero_()
