@@ -35,6 +35,7 @@ class Certificate:
     norm: float
     relative: float
     failure_probability: float = 0.0
+    estimate: str = "v2"  # the kind of variance that is bounded
 
     @property
     def vacuous(self) -> bool:
@@ -44,8 +45,8 @@ class Certificate:
         if self.vacuous:
             return (
                 f"no uniform guarantee ({self.method} bound {self.relative:.3g}, useful below 1): "
-                "ask for a bound at each point with variance(X, return_bound=True), or enlarge "
-                "the sketch"
+                "ask for a bound at each point with variance(X, 'vbar', return_bound=True), or "
+                "enlarge the sketch"
             )
         return (
             f"{self.method}: the standard deviation √V2 is within {self.relative:.3g} of √V1, "

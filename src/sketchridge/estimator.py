@@ -19,6 +19,7 @@ from sketchridge.refine import refined_variance, v1
 from sketchridge.regressor import Array, KernelRegressor, check_positive
 from sketchridge.selection import extend, select
 from sketchridge.sketches import Sketch
+from sketchridge.tuning import predicted_error
 
 __all__ = ["ExactKernelRidge", "SketchedKernelRidge"]
 
@@ -142,9 +143,11 @@ class SketchedKernelRidge(KernelRegressor):
     alpha : the penalty α = λΣw (nλ without weights), "gcv" or "loo".
     sketch : a name of `sketchridge.sketches.SKETCHES`, "auto" (= "rpcholesky"), an (m, n) array or
         a sketch object.
-    sketch_size : the number of rows m, or "auto" to grow it until the gap V2/V3 is at most
-        1 + `sketch_tol`.
-    sketch_tol : how far V2 may typically be from V1, relative, where the size is automatic.
+    sketch_size : the number of rows m, or "auto" to grow it until standard deviations are within
+        `sketch_tol`.
+    sketch_tol : how far the variance V̄ behind standard deviations and intervals may be from V1,
+        relative, where the size is automatic: kept at 95% of points in 90% of problems, as
+        predicted from the gap V2/V3 (docs/averaged-variance.md).
     solver : "sketch", the sketched mean, or "pcg", the exact mean by conjugate gradients, with a
         residual of at most 1e-8·‖y‖.
     noise_variance : σ², one for each target, or "auto" to estimate it from the residuals.
@@ -158,8 +161,8 @@ class SketchedKernelRidge(KernelRegressor):
     Attributes
     ----------
     lambda_, alpha_, bandwidth_, noise_variance_, effective_dof_, s_lambda_, eigenvalues_, path_,
-    loo_error_, sketch_, sketch_size_, gap_ : the gap reached, certificate_ : a uniform bound,
-    dtype_, backend_
+    loo_error_, sketch_, sketch_size_, gap_ : the gap V2/V3 reached, sketch_error_ : how far V̄ may
+    be from V1, certificate_ : a uniform bound on V2, dtype_, backend_
 
     Examples
     --------
@@ -324,8 +327,15 @@ class SketchedKernelRidge(KernelRegressor):
         """The 95% quantile of V2/V3 over some training rows: how far V2 typically is from V1."""
         return self._found.gap
 
+    @property
+    def sketch_error_(self) -> float:
+        """How far V̄ may be from V1, relative, at 95% of points: predicted from the gap, by a table
+        that held in 90% of problems (docs/averaged-variance.md). Not a bound."""
+        return predicted_error(self._found.gap)
+
     def certificate(self, method: str = "trace") -> Certificate:
-        """A bound on |√V2 − √V1| that holds at every point.
+        """A bound on |√V2 − √V1| that holds at every point. There is none for V̄: ask for one at
+        each point with variance(X, "vbar", return_bound=True).
 
         Parameters
         ----------

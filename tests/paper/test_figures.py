@@ -64,11 +64,12 @@ def test_cheap_figures_run_and_are_the_same_twice(name):
 def test_variances_are_those_of_the_specification(kernel):
     X = np.random.default_rng(0).random((60, 1))
     S = GaussianSketch(4, 5).entries(range(4), range(60))
-    v1, v2 = variances(kernel, X, 4, 1e-2, 5)
+    v1, v2, vbar = variances(kernel, X, 4, 1e-2, 5)
     K = kernel(X, X) / 60
     k_x = kernel(X, GRID)
     np.testing.assert_allclose(v1, exact.v1(K, k_x, 1e-2), rtol=1e-8)
     np.testing.assert_allclose(v2, exact.v2(K, S, k_x, 1e-2), rtol=1e-6)
+    np.testing.assert_allclose(vbar, exact.vbar(K, S, k_x, 1e-2), rtol=1e-6)
 
 
 def test_the_rules_for_m_are_those_of_the_captions():

@@ -43,8 +43,8 @@ class ActiveLearner:
     batch_size : how many points `ask` gives.
     acquisition : "weighted" (drawn with probability proportional to the score), "top" (the largest
         scores) or "uniform".
-    score : "v1" or "gp" for the exact estimator; "v2", "vbar", "v3" or "gp" for the sketched. "auto"
-        is the first. All but gp are for noise variance 1, gp is in units of the kernel.
+    score : "v1" or "gp" for the exact estimator; "v2", "vbar", "v3" or "gp" for the sketched.
+        "auto" is the first. All but gp are for noise variance 1, gp is in units of the kernel.
     stop : a number of labels, a rule of `sketchridge.active.stopping` or several; `should_stop`
         says when one applies.
     store : an SQLAlchemy address such as "sqlite:///campaign.db", where every ask and label is

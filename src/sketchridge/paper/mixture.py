@@ -71,7 +71,7 @@ class Mixture(Experiment):
             rng = np.random.default_rng(seed)
             X = mixture(500, rng)
             X_new = mixture(50, rng)
-            v1, v2 = variances(KERNEL, X, cell["m"], lam, seed, X_new)
+            v1, v2, _ = variances(KERNEL, X, cell["m"], lam, seed, X_new)
             points = [
                 {"m": cell["m"], "seed": seed, "x": x, "v1": a, "v2": b}
                 for x, a, b in zip(X_new[:, 0], v1, v2, strict=True)
