@@ -54,7 +54,7 @@ TRUSTED = [
 ]
 TRUSTED_EXACT = [
     "sketchridge.data.Data",
-    "sketchridge.estimator.ExactKernelRidge",
+    "sketchridge.exact_estimator.ExactKernelRidge",
     "sketchridge.exact_fit.ExactFitted",
     "sketchridge.exact_fit.ExactSettings",
     "sketchridge.kernels.radial.Radial",
@@ -272,7 +272,7 @@ def test_another_sketch_takes_the_place_of_the_default_one(name):
 
 def test_nothing_but_the_parameters_of_an_unfitted_model_is_untrusted():
     assert untrusted(SketchedKernelRidge()) == ["sketchridge.estimator.SketchedKernelRidge"]
-    assert untrusted(ExactKernelRidge()) == ["sketchridge.estimator.ExactKernelRidge"]
+    assert untrusted(ExactKernelRidge()) == ["sketchridge.exact_estimator.ExactKernelRidge"]
 
 
 # how large a file is

@@ -108,7 +108,8 @@ def test_a_sketch_too_small_for_a_given_alpha_is_the_users_choice():
 
 @auto_and_names
 def test_automatic_growth_that_ends_at_the_cap_warns_with_a_remedy(name, monkeypatch):
-    monkeypatch.setattr(tuning, "_SIZES", [4, 8, 16])  # a cap that a small problem reaches
+    monkeypatch.setattr(tuning, "_FIRST", 4)
+    monkeypatch.setattr(tuning, "_LARGEST", 16)  # a cap that a small problem reaches
     text = r"largest automatic size, 16, with a gap.*Give a larger sketch_size"
     with pytest.warns(UserWarning, match=text):
         model = sketched(sketch=name, alpha=1e-3, bandwidth=0.1).fit(X, y)
@@ -118,9 +119,9 @@ def test_automatic_growth_that_ends_at_the_cap_warns_with_a_remedy(name, monkeyp
 
 def test_a_gap_just_above_the_tolerance_does_not_read_like_it(monkeypatch):
     """ "A gap of 1.1 instead of 1.1" says nothing: the numbers are shown so that they differ."""
-    monkeypatch.setattr(tuning, "_SIZES", [4, 8, 16])
+    monkeypatch.setattr(tuning, "_LARGEST", 16)
     gap = sketched(sketch_size=16, alpha=1e-3, bandwidth=0.1).fit(X, y).gap_
-    for tolerance in (gap - 1 - 0.004, gap - 1 - 0.02):
+    for tolerance in (tuning.predicted_error(0.98 * gap), tuning.predicted_error(0.9 * gap)):
         with pytest.warns(UserWarning, match="with a gap") as caught:
             sketched(alpha=1e-3, bandwidth=0.1, sketch_tol=tolerance).fit(X, y)
         text = str(caught[0].message)
@@ -143,8 +144,9 @@ def test_automatic_growth_stops_at_the_tolerance(name, sketch_tol):
     A = points(400, d=3)
     model = SketchedKernelRidge(sketch=name, sketch_tol=sketch_tol, random_state=SEED)
     model.fit(A, values(A)[:, 0])
-    assert model.gap_ <= 1 + sketch_tol
-    assert model.sketch_size_ in (64, 128, 256, 384, 400)
+    assert model.gap_ <= tuning.largest_gap(sketch_tol)
+    assert model.sketch_error_ <= sketch_tol
+    assert model.sketch_size_ % 32 == 0 or model.sketch_size_ == 400
 
 
 def test_a_smaller_tolerance_never_gives_a_smaller_sketch():

@@ -183,12 +183,7 @@ class System:
         Z = self.precondition(B)
         if a is not None:
             fitted = self.ridge.basis.factor.F @ (self.ridge.basis.V @ self.ridge.shrink(a).T)
-            Z = Z.map(
-                lambda z, f, m, s: s * z + (1 - s) * f * m,
-                fitted,
-                self.root,
-                small=(np.array(theta),),
-            )
+            Z = Z.map(lambda z, f, m: theta * z + (1 - theta) * f * m, fitted, self.root)
         return self.normalized(Z)
 
     def normalized(self, Z: Tall) -> Tall:

@@ -14,11 +14,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from sketchridge import tuning
-from sketchridge.kernels import as_kernel
+from sketchridge.kernels import Precomputed, as_kernel
 from sketchridge.notices import warn
 from sketchridge.query import AtPoints
 
-__all__ = ["KernelRegressor", "check_positive"]
+__all__ = ["KernelRegressor", "check_appendable", "check_positive"]
 
 Array = np.ndarray
 CRITERIA = ("gcv", "loo")
@@ -275,6 +275,15 @@ def check_positive(name: str, value: Any, otherwise: str = "") -> None:
     if not fine:
         text = f"{name} must be a positive finite number {otherwise}".rstrip()
         raise ValueError(f"{text}, got {_short(value)}.")
+
+
+def check_appendable(fitted: Any) -> None:
+    """Raise ValueError where partial_fit cannot know what it needs."""
+    if isinstance(fitted.kernel, Precomputed):
+        raise ValueError(
+            "partial_fit cannot append to a precomputed kernel matrix, which lacks the values "
+            "between old and new rows: fit again with the whole matrix, or give the kernel itself."
+        )
 
 
 def _short(value: Any) -> str:

@@ -15,7 +15,8 @@ from sketchridge.active.pool import Pool
 from sketchridge.active.settings import ESTIMATORS, Estimator, estimator_from, estimator_settings
 from sketchridge.active.stopping import as_stop_rules, stop_rules_from, to_settings
 from sketchridge.active.store import Draw, MemoryStore, Store
-from sketchridge.estimator import ExactKernelRidge, SketchedKernelRidge
+from sketchridge.estimator import SketchedKernelRidge
+from sketchridge.exact_estimator import ExactKernelRidge
 
 __all__ = ["ActiveLearner"]
 

@@ -14,7 +14,8 @@ from sketchridge import tuning
 from sketchridge.active.pool import Pool, PoolSums, has_sums, pool_sums, scores_by_sums
 from sketchridge.active.settings import Estimator
 from sketchridge.active.store import Round, Store
-from sketchridge.estimator import ExactKernelRidge, SketchedKernelRidge
+from sketchridge.estimator import SketchedKernelRidge
+from sketchridge.exact_estimator import ExactKernelRidge
 from sketchridge.kernels import ScaledKernel, as_kernel
 
 __all__ = ["LEAST", "Model", "Models", "metrics_of", "prepared"]

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from sketchridge.estimator import ExactKernelRidge, SketchedKernelRidge
+from sketchridge.estimator import SketchedKernelRidge
+from sketchridge.exact_estimator import ExactKernelRidge
 from sketchridge.kernels import (
     CubicSpline,
     DotProduct,

@@ -13,7 +13,8 @@ from rich.table import Table
 from sketchridge.active import ActiveLearner, Budget
 from sketchridge.active.sql import SQLStore
 from sketchridge.cli.tables import PoolTable, read_labels, write_table
-from sketchridge.estimator import ExactKernelRidge, SketchedKernelRidge
+from sketchridge.estimator import SketchedKernelRidge
+from sketchridge.exact_estimator import ExactKernelRidge
 
 __all__ = ["app"]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sketchridge.estimator import ExactKernelRidge, SketchedKernelRidge
+from sketchridge.estimator import SketchedKernelRidge
+from sketchridge.exact_estimator import ExactKernelRidge
 
 __all__ = ["exact_ridge", "sketched_ridge"]
 
