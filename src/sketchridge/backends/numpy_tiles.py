@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, ClassVar
@@ -73,15 +73,12 @@ class NumpyTiles(Backend):
 
     def schur(self, P: Points, Q: Points, F: Tall, F_Q: Array, L: Array) -> Tall:
         fill = _filler(P, Q, np.float64)
-        panels = F.panels if F.right is None else F.held().panels
+        parts = list(_doubling(F if F.right is None else F.held(), F_Q))
 
         def strip(rows: slice, out: Array) -> None:
             C = fill(rows, slice(0, len(Q)), np.empty(out.shape))
-            first = 0
-            for panel in panels:
-                stop = first + panel.shape[1]
-                C -= panel[rows] @ F_Q[:, first:stop].T
-                first = stop
+            for columns, its in parts:
+                C -= columns[rows] @ its
             out[:] = solve_triangular(L, C.T, lower=True, check_finite=False).T
 
         return self._by_rows(strip, len(P), len(Q), len(Q))
@@ -266,6 +263,21 @@ class NumpyTiles(Backend):
 
     def _run(self, jobs: list[Any], evaluations: int) -> list[Any]:
         return in_threads(self.workers if evaluations >= _SMALL else 1, jobs)
+
+
+def _doubling(F: Tall, A: Array) -> Iterator[tuple[Array, Array]]:
+    """Columns of F with those of A, transposed, whose products add up to F Aᵀ.
+
+    Each time as many as before: columns of F fall off, so that later sums round less apart.
+    """
+    done = 0
+    for panel in F.panels:
+        first = 0
+        while first < panel.shape[1]:
+            stop = min(first + max(done, 16), panel.shape[1])
+            yield panel[:, first:stop], A[:, done : done + stop - first].T
+            done += stop - first
+            first = stop
 
 
 def _add(squares: Array, k: Array, w: Array) -> None:

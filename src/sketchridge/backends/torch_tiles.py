@@ -10,7 +10,7 @@ import torch
 
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
-from sketchridge.backends.torch_arrays import TorchArrays, far, kept, powers, slices
+from sketchridge.backends.torch_arrays import TorchArrays, column_units, far, kept, slices
 
 __all__ = ["TorchTiles"]
 
@@ -199,7 +199,7 @@ def _scaled(V: Any, dtype: torch.dtype) -> tuple[Any, Any]:
     """(V', units) in a type with V = V' units: no column leaves the range of float32."""
     if dtype == torch.float64:
         return V, None
-    units = powers(V.abs().amax(dim=0))
+    units = column_units(V)
     return (V / units).to(dtype), units
 
 

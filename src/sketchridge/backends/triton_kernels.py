@@ -11,7 +11,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["block", "gather", "matmul", "residual"]
+__all__ = ["block", "gather", "matmul", "residual", "split"]
 
 
 @triton.jit
@@ -218,3 +218,17 @@ def block(
     k = _values(s, 1.0, 1.0, FUSED, ARGS, DISTANCE, FOLDED)
     place = OUT + rows.to(tl.int64)[:, None] * stride + cols[None, :]
     tl.store(place, k, mask=(rows < t)[:, None] & (cols < n)[None, :])
+
+
+@triton.jit
+def split(
+    V, UNITS, HIGH, LOW, n, q, stride, WIDTH: tl.constexpr, BM: tl.constexpr, BQ: tl.constexpr
+):
+    """V/units = high + low in float16, and zeros beyond its n rows and q columns."""
+    rows = (tl.program_id(0) * BM + tl.arange(0, BM)).to(tl.int64)[:, None]
+    cols = (tl.program_id(1) * BQ + tl.arange(0, BQ))[None, :]
+    v = tl.load(V + rows * stride + cols, mask=(rows < n) & (cols < q), other=0.0)
+    v = v / tl.load(UNITS + cols, mask=cols < q, other=1.0)
+    high = v.to(tl.float16)
+    tl.store(HIGH + rows * WIDTH + cols, high)
+    tl.store(LOW + rows * WIDTH + cols, (v - high.to(tl.float64)).to(tl.float16))
