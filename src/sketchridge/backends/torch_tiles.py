@@ -108,15 +108,7 @@ class TorchTiles(TorchArrays):
             _add_product(out[rows], tile, V[part], units)
 
     def _add_squares(
-        self,
-        out: Any,
-        P: Points,
-        Q: Points,
-        cols: slice,
-        H: Any,
-        C: Tall,
-        w: Any,
-        precision: str,
+        self, out: Any, P: Points, Q: Points, cols: slice, H: Any, C: Tall, w: Any, precision: str
     ) -> None:
         """out += Σ_j w_j (k(P, Q[cols]) − C Hᵀ)_j²."""
         dtype = _tile_type(precision)
@@ -231,12 +223,9 @@ def _subtract_product(out: Any, F: Tall, rows: slice, A: Any) -> None:
     if F.right is not None:
         out.addmm_(F.part(rows), A.T, alpha=-1)
         return
-    first = 0
-    for panel in F.panels:
-        stop = first + panel.shape[1]
-        if stop > first:
-            out.addmm_(panel[rows], A[:, first:stop].T, alpha=-1)
-        first = stop
+    for panel, place in F.placed():
+        if panel.shape[1]:
+            out.addmm_(panel[rows], A[:, place].T, alpha=-1)
 
 
 def _lifted(U: Any, side: str) -> Any:

@@ -75,11 +75,7 @@ _PRODUCTS = {  # the fastest first, for sums that are narrow enough
     ),
     "float16x2": (_Shape(64, 64, 256, 4, 3),),
     "float32": (_Shape(64, 64, 128, 4, 3),),
-    "float64": (
-        _Shape(64, 32, 128, 4, 3),
-        _Shape(64, 64, 256, 8, 2),
-        _Shape(32, 32, 128, 4, 2),
-    ),
+    "float64": (_Shape(64, 32, 128, 4, 3), _Shape(64, 64, 256, 8, 2), _Shape(32, 32, 128, 4, 2)),
 }
 _RESIDUALS = {torch.float16: _Shape(64, 64, 64, 4, 3), torch.float64: _Shape(64, 64, 16, 4, 3)}
 _BLOCK = _Shape(64, 64, 0, 4, 1)
@@ -213,15 +209,7 @@ class TritonFused(TorchTiles):
             )
 
     def _add_squares(
-        self,
-        out: Any,
-        P: Points,
-        Q: Points,
-        cols: slice,
-        H: Any,
-        C: Tall,
-        w: Any,
-        precision: str,
+        self, out: Any, P: Points, Q: Points, cols: slice, H: Any, C: Tall, w: Any, precision: str
     ) -> None:
         job = self._squares_job(P, Q, cols, H, w, precision)
         if job is None:
