@@ -129,7 +129,7 @@ def rates(n: int) -> tuple[list[Row], list[common.Claim], str]:
     P = backend.place(kernel, kernel.coordinates(X))
     rows: list[Row] = []
     for m in WIDTHS:
-        S = signs(1, range(m), range(n), CELL, "cuda").T.contiguous()
+        S = signs(1, range(m), range(n), CELL, "cuda").T.double().contiguous()
         G = torch.randn(n, m, device="cuda", dtype=torch.float64)
         plain = {
             dtype: device_seconds(partial(unfused, U, S, dtype))
@@ -283,7 +283,7 @@ def million(n: int) -> tuple[list[Row], list[common.Claim]]:
         )
         seconds = wall_seconds(partial(fit_and_v2, model, X, y, X_new), 2)
         sums = torch.as_tensor(model.fitted_.factor.sums.take(checked), device="cuda")
-        S = signs(model.sketch_.seed, range(256), range(n), CELL, "cuda")
+        S = signs(model.sketch_.seed, range(256), range(n), CELL, "cuda").double()
         exact = reference(X, checked, S.T)
         error = float((sums - exact).norm() / exact.norm())
         rows.append(

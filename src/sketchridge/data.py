@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sketchridge import tuning
-from sketchridge.backends import Backend
+from sketchridge.backends import Backend, by_rows
 from sketchridge.basis import Basis
 from sketchridge.factor import Sample, sample_of
 from sketchridge.kernels import Kernel, ScaledKernel
@@ -67,11 +67,13 @@ def prepared(X: Array, Y: Array, w: Array, *, fit_intercept: bool, square: bool 
     if len(used) < given:
         X, Y, w = X[used], Y[used], w[used]
         X = X[:, used] if square else X
+    X = X if square else by_rows(np.asarray, X)
     rows = merged(X, Y, w)
     kept = None if len(used) == given else used
     if not square:
-        distinct = X if len(rows.first) == len(X) else X[rows.first]
-        data = _in_units(np.array(distinct, dtype=float), rows, fit_intercept)
+        if len(rows.first) < len(X):
+            X = by_rows(X.__getitem__, rows.first)
+        data = _in_units(X, rows, fit_intercept)
         return replace(data, used=kept, given=given)
     distinct = np.array(X[np.ix_(rows.first, rows.first)], dtype=float)
     data = _in_units(distinct, rows, fit_intercept)
@@ -81,7 +83,7 @@ def prepared(X: Array, Y: Array, w: Array, *, fit_intercept: bool, square: bool 
 def _in_units(X: Array, rows: Rows, fit_intercept: bool) -> Data:
     q = rows.Y.shape[1]
     center = rows.w @ rows.Y / rows.w.sum() if fit_intercept else np.zeros(q)
-    largest = np.abs(rows.Y - center).max(axis=0)
+    largest = np.maximum(rows.Y.max(axis=0) - center, center - rows.Y.min(axis=0))
     scale = 2.0 ** np.round(np.log2(np.where(largest > 0, largest, 1.0)))
     return Data(X, rows, center, scale)
 
@@ -137,8 +139,11 @@ def _checked_bandwidth(bandwidth: Any, d: int) -> float | Array:
 
 
 def placed(backend: Backend, kernel: Kernel, data: Data) -> Sample:
-    points = backend.place(kernel, kernel.training_coordinates(data.X))
-    return sample_of(points, data.w)
+    if kernel.geometry == "opaque":
+        coordinates = kernel.training_coordinates(data.X)
+    else:
+        coordinates = by_rows(kernel.coordinates, data.X)
+    return sample_of(backend.place(kernel, coordinates), data.w)
 
 
 def question(sample: Sample, data: Data, X: Array) -> AtPoints:

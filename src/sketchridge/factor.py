@@ -40,9 +40,9 @@ class Sample:
 
     def gram(self, T: Tall, other: Tall | None = None) -> Array:
         """TᵀMT', with T' = T where not given: (q, q')."""
-        if self.uniform:
-            return T.gram(other) / len(self)
-        return T.gram(other, self.weights) / self.total
+        gram = T.gram(other, None if self.uniform else self.weights)
+        gram /= len(self) if self.uniform else self.total
+        return gram
 
 
 def sample_of(points: Points, w: Array) -> Sample:
@@ -52,7 +52,7 @@ def sample_of(points: Points, w: Array) -> Sample:
     total = float(w.sum())
     scales = Scales(
         largest=float(squares.max(initial=0.0)),
-        typical=float(np.sqrt(w @ squares**2 / total)),
+        typical=float(np.sqrt(np.einsum("i,i,i", w, squares, squares) / total)),
         diag=float(diag.max(initial=0.0)),
         trace=float(w @ diag / total),
         growth=points.kernel.growth,
@@ -172,7 +172,9 @@ class RowFactor(Factor):
 
     @cached_property
     def gram(self) -> Array:
-        known = np.empty((0, 0)) if self.known is None else self.known / self.sample.total
+        if self.known is None or not len(self.known):
+            return self.sample.gram(self.F)
+        known = self.known / self.sample.total
         old = self.F.columns(0, len(known))
         new = self.F.columns(len(known))
         across = self.sample.gram(old, new)

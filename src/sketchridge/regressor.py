@@ -293,6 +293,8 @@ def _short(value: Any) -> str:
 
 def _weights(sample_weight: Any, X: Array) -> Array:
     """Weights (n,), 1 unless given; at least one is positive."""
+    if sample_weight is None:
+        return np.ones(len(X))
     w = _check_sample_weight(sample_weight, X, dtype=float)
     if (w < 0).any():
         raise ValueError(
@@ -312,7 +314,7 @@ def _weights(sample_weight: Any, X: Array) -> Array:
 
 
 def _check_range(Y: Array) -> None:
-    largest = np.abs(Y).max(axis=0)
+    largest = np.maximum(Y.max(axis=0), -Y.min(axis=0))
     if ((largest > _LARGEST) | ((largest > 0) & (largest < 1 / _LARGEST))).any():
         raise ValueError(
             f"y has values up to {largest.max():.3g}, whose squares are beyond floating point: "

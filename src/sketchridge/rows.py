@@ -41,9 +41,9 @@ class Rows:
         """Weighted means of y: (n, q)."""
         if len(self.first) == len(self.group):
             return self.Y_given
-        sums = np.zeros((len(self), self.Y_given.shape[1]))
-        np.add.at(sums, self.group, self.w_given[:, None] * self.Y_given)
-        mean = sums / self.w[:, None]
+        weighted = (self.w_given * y for y in self.Y_given.T)
+        sums = [np.bincount(self.group, wy, minlength=len(self)) for wy in weighted]
+        mean = np.column_stack(sums) / self.w[:, None]
         return np.where(self._alike[:, None], self.Y_given[self.first], mean)
 
     @cached_property
@@ -67,6 +67,8 @@ class Rows:
     @property
     def tied(self) -> bool:
         """Whether a distinct row has y that differ and others that are the same."""
+        if len(self.first) == len(self.group):
+            return False
         several = self._different > 1
         return bool((np.bincount(self.group)[several] > self._different[several]).any())
 
@@ -150,7 +152,11 @@ def _all_differ(column: Array) -> bool:
 
 def _keys(X: Array) -> Array:
     """A number for each row, a mix of the bits of its entries: (N,)."""
-    bits = (np.ascontiguousarray(X) + 0.0).view(np.uint64)  # −0.0 is 0.0
-    bits ^= bits >> np.uint64(29)
     odd = np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64)
-    return bits @ (2 * odd + np.uint64(1))
+    odd = 2 * odd + np.uint64(1)
+    keys = np.empty(len(X), dtype=np.uint64)
+    for start in range(0, len(X), _MANY):  # so few rows that they stay in cache
+        bits = (np.ascontiguousarray(X[start : start + _MANY]) + 0.0).view(np.uint64)  # −0.0 is 0.0
+        bits ^= bits >> np.uint64(29)
+        keys[start : start + _MANY] = bits @ odd
+    return keys

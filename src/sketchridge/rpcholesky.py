@@ -110,13 +110,15 @@ class _Build:
         columns = np.zeros_like(M)
         dependent: list[int] = []
         for j in range(len(rows)):
-            if M[j, j] <= floor[j]:
+            r = len(places)
+            row = columns[j, :r]
+            left = M[j, j] - row @ row
+            if left <= floor[j]:
                 dependent.append(rows[j])
-            elif M[j, j] > needed[j]:
+            elif left > needed[j]:
+                columns[j:, r] = (M[j:, j] - columns[j:, :r] @ row) / np.sqrt(left)
                 places.append(j)
-                columns[j:, j] = M[j:, j] / np.sqrt(M[j, j])
-                M[j:, j:] -= np.outer(columns[j:, j], columns[j:, j])
-        corner = columns[np.ix_(places, places)]
+        corner = columns[places, : len(places)]
         return rows[places], corner, np.array(dependent, dtype=np.intp)
 
     def done(self) -> Landmarks:

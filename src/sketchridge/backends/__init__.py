@@ -11,6 +11,7 @@ from sketchridge.backends.base import Backend
 from sketchridge.backends.numpy_tiles import NumpyTiles
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Room, Tall
+from sketchridge.backends.threads import by_rows
 
 __all__ = [
     "BACKENDS",
@@ -20,6 +21,7 @@ __all__ = [
     "Room",
     "Tall",
     "as_backend",
+    "by_rows",
     "restored",
     "worth_a_gpu",
 ]

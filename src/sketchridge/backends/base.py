@@ -11,6 +11,7 @@ import numpy as np
 
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
+from sketchridge.backends.threads import over_rows
 from sketchridge.kernels import Kernel
 
 __all__ = ["Backend"]
@@ -37,7 +38,7 @@ class Backend(ABC):
         """A copy of points given by their coordinates ``kernel.coordinates(X)``."""
         largest = 0.0
         if kernel.geometry != "opaque":
-            largest = float(max(U.max(initial=0.0), -U.min(initial=0.0)))
+            largest = max([0.0, *over_rows(lambda rows: float(np.abs(U[rows]).max()), len(U))])
         if not largest < 1e150 ** (1 / kernel.growth):
             raise ValueError(
                 f"X has rows {largest:.3g} away, in units of the bandwidth or of the largest "

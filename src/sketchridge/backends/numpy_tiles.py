@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, ClassVar
@@ -73,15 +73,12 @@ class NumpyTiles(Backend):
 
     def schur(self, P: Points, Q: Points, F: Tall, F_Q: Array, L: Array) -> Tall:
         fill = _filler(P, Q, np.float64)
-        panels = F.panels if F.right is None else F.held().panels
+        parts = list(_doubling(F if F.right is None else F.held(), F_Q))
 
         def strip(rows: slice, out: Array) -> None:
             C = fill(rows, slice(0, len(Q)), np.empty(out.shape))
-            first = 0
-            for panel in panels:
-                stop = first + panel.shape[1]
-                C -= panel[rows] @ F_Q[:, first:stop].T
-                first = stop
+            for columns, its in parts:
+                C -= columns[rows] @ its
             out[:] = solve_triangular(L, C.T, lower=True, check_finite=False).T
 
         return self._by_rows(strip, len(P), len(Q), len(Q))
@@ -178,8 +175,8 @@ class NumpyTiles(Backend):
         narrow, right = _narrowest(T)
         coefficients = C if right is None else C @ right.T
         dtype = np.dtype(precision)
-        H = [np.asarray(panel, dtype=dtype) for panel in narrow.panels if panel.shape[1]]
         c = np.asarray(coefficients.whole(), dtype=dtype)
+        H = [(np.asarray(p, dtype=dtype), c[:, s]) for p, s in narrow.placed() if p.shape[1]]
         w = weights.whole()[:, 0]
         fill = _filler(P, Q, dtype)
         squares = np.zeros(len(P))
@@ -188,11 +185,8 @@ class NumpyTiles(Backend):
             tile = np.empty((rows.stop - rows.start, self.tile), dtype=dtype)
             for cols in _slices(len(Q), self.tile):
                 r = fill(rows, cols, tile)
-                first = 0
-                for panel in H:
-                    stop = first + panel.shape[1]
-                    r -= c[rows, first:stop] @ panel[cols].T
-                    first = stop
+                for panel, its_c in H:
+                    r -= its_c[rows] @ panel[cols].T
                 _add(squares[rows], r, w[cols])
 
         self._by_rows(strip, len(P), 0, len(Q))
@@ -268,6 +262,19 @@ class NumpyTiles(Backend):
         return in_threads(self.workers if evaluations >= _SMALL else 1, jobs)
 
 
+def _doubling(F: Tall, A: Array) -> Iterator[tuple[Array, Array]]:
+    """Columns of F with those of A, transposed, whose products add up to F Aᵀ.
+
+    Each time as many as before: columns of F fall off, so that later sums round less apart.
+    """
+    for panel, place in F.placed():
+        first = place.start
+        while first < place.stop:
+            stop = min(2 * first or 16, place.stop)
+            yield panel[:, first - place.start : stop - place.start], A[:, first:stop].T
+            first = stop
+
+
 def _add(squares: Array, k: Array, w: Array) -> None:
     """squares += Σ_j w_j k_ij², k being used up."""
     np.square(k, out=k)
@@ -293,11 +300,8 @@ def _operand(kernel: Kernel, T: Tall, weights: Tall | None, dtype: np.dtype) -> 
         largest = most * max(np.abs(panel).max(initial=0.0) for panel in T.panels)
     lift = 80 - int(np.frexp(largest)[1]) if 0 < largest < np.inf else 0
     factor = np.ldexp(1.0 if weights is None else weights.whole(), lift)
-    first = 0
-    for panel in T.panels:
-        stop = first + panel.shape[1]
-        np.multiply(panel, factor, out=out[:, first:stop], casting="same_kind")
-        first = stop
+    for panel, place in T.placed():
+        np.multiply(panel, factor, out=out[:, place], casting="same_kind")
     return out, lift
 
 

@@ -47,7 +47,7 @@ def _words(seed: int, rows: range, columns: range, size: int, device: Any) -> An
         third = high0 ^ counter[3] ^ _signed(key[1])
         counter = [high1 ^ counter[1] ^ _signed(key[0]), low1, third, low0]
         key = [(k + step) % 2**64 for k, step in zip(key, _STEPS, strict=True)]
-    return torch.stack(counter, dim=-1).reshape(len(rows), len(columns), -1)
+    return torch.stack(counter, dim=-1).reshape(len(rows), len(columns), size // 8)
 
 
 def _product(a: Any, m: int) -> tuple[Any, Any]:

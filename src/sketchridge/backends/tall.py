@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from operator import iadd
 from typing import Any
 
 import numpy as np
@@ -33,23 +35,20 @@ class Tall:
     def __getstate__(self) -> Any:
         raise TypeError("A Tall matrix is where a backend computes: save host() instead.")
 
+    def placed(self) -> Iterator[tuple[Any, slice]]:
+        """Each panel, and which of all panels' columns it holds."""
+        first = 0
+        for panel in self.panels:
+            yield panel, slice(first, first + panel.shape[1])
+            first += panel.shape[1]
+
     def part(self, rows: slice | Array) -> Any:
         """Some rows, as the backend's array; a view where there is one panel."""
         chosen = rows if isinstance(rows, slice) else np.ascontiguousarray(rows)
+        if self.right is not None:  # without putting the panels side by side
+            return reduce(iadd, (p[chosen] @ self.right[place] for p, place in self.placed()))
         pieces = [panel[chosen] for panel in self.panels]
-        if self.right is not None:
-            return self._times_right(pieces)
         return pieces[0] if len(pieces) == 1 else self.backend.joined(pieces, axis=1)
-
-    def _times_right(self, pieces: Sequence[Any]) -> Any:
-        """[pieces side by side] times ``right``, without putting them side by side."""
-        first = pieces[0].shape[1]
-        total = pieces[0] @ self.right[:first]
-        for piece in pieces[1:]:
-            stop = first + piece.shape[1]
-            total += piece @ self.right[first:stop]
-            first = stop
-        return total
 
     def host(self) -> Array:
         """The matrix as a NumPy array: (n, q)."""
@@ -76,14 +75,11 @@ class Tall:
         chosen = slice(start, self.shape[1] if stop is None else stop)
         if self.right is not None:
             return Tall(self.backend, self.panels, self.right[:, chosen])
-        panels = []
-        first = 0
-        for panel in self.panels:
-            low = max(chosen.start - first, 0)
-            high = min(chosen.stop - first, panel.shape[1])
-            if low < high:
-                panels.append(panel[:, low:high])
-            first += panel.shape[1]
+        panels = [
+            panel[:, max(chosen.start - place.start, 0) : chosen.stop - place.start]
+            for panel, place in self.placed()
+            if chosen.start < place.stop and place.start < chosen.stop
+        ]
         return Tall(self.backend, panels or (self.panels[0][:, :0],))
 
     def rows(self, start: int, stop: int | None = None) -> Tall:
@@ -119,13 +115,10 @@ class Tall:
     def append(self, more: Tall) -> Tall:
         """These rows and then others'."""
         ours = self.held() if self.right is not None else self
-        panels = []
-        first = 0
-        for panel in ours.panels:
-            stop = first + panel.shape[1]
-            below = more.columns(first, stop).whole()
-            panels.append(self.backend.joined([panel, below], axis=0))
-            first = stop
+        panels = [
+            self.backend.joined([panel, more.columns(place.start, place.stop).whole()], axis=0)
+            for panel, place in ours.placed()
+        ]
         return Tall(self.backend, panels)
 
     def __matmul__(self, A: Array) -> Tall:

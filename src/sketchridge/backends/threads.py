@@ -8,14 +8,18 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import joblib
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["default_workers", "in_threads", "one_blas_thread"]
+__all__ = ["by_rows", "default_workers", "in_threads", "one_blas_thread", "over_rows"]
 
 T = TypeVar("T")
+Array = np.ndarray
+_ROWS = 2**16  # of an array that one thread is given at a time
 
 
 def default_workers() -> int:
@@ -32,6 +36,25 @@ def in_threads(workers: int, jobs: Sequence[Callable[[], T]]) -> list[T]:
             return [job() for job in jobs]
         with ThreadPoolExecutor(min(workers, len(jobs))) as pool:
             return list(pool.map(lambda job: job(), jobs))
+
+
+def over_rows(function: Callable[[slice], T], n: int) -> list[T]:
+    """The function of slices of n rows, by several threads where there are many."""
+    parts = [slice(i, min(i + _ROWS, n)) for i in range(0, n, _ROWS)]
+    if len(parts) < 2:
+        return [function(part) for part in parts]
+    return in_threads(default_workers(), [partial(function, part) for part in parts])
+
+
+def by_rows(function: Callable[[Array], Array], A: Array) -> Array:
+    """function(A) in a new array, for a function that takes each row on its own."""
+    out = np.empty((len(A), *function(A[:1]).shape[1:]))
+
+    def fill(rows: slice) -> None:
+        out[rows] = function(A[rows])
+
+    over_rows(fill, len(A))
+    return out
 
 
 class _Token:

@@ -16,7 +16,7 @@ from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
 from sketchridge.kernels import Kernel
 
-__all__ = ["TorchArrays", "far", "kept", "powers", "slices"]
+__all__ = ["TorchArrays", "column_units", "far", "kept", "powers", "slices"]
 
 Array = np.ndarray
 _PIECE_BYTES = {True: 2**28, False: 2**31}  # of some rows while they are used: CPU, GPU
@@ -193,6 +193,11 @@ def kept(points: Points, key: Any, make: Callable[[], Any]) -> Any:
 def far(points: Points) -> Array:
     """Which points are so far out that distances among them need differences: (n,)."""
     return kept(points, "far", points.far)
+
+
+def column_units(A: Any) -> Any:
+    """Powers of two by which each column falls below 2¹⁴: (q,)."""
+    return powers(torch.linalg.vector_norm(A, torch.inf, dim=0))  # reads A once, makes no copy
 
 
 def powers(sizes: Any) -> Any:

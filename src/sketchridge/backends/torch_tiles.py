@@ -10,7 +10,7 @@ import torch
 
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
-from sketchridge.backends.torch_arrays import TorchArrays, far, kept, powers, slices
+from sketchridge.backends.torch_arrays import TorchArrays, column_units, far, kept, slices
 
 __all__ = ["TorchTiles"]
 
@@ -108,15 +108,7 @@ class TorchTiles(TorchArrays):
             _add_product(out[rows], tile, V[part], units)
 
     def _add_squares(
-        self,
-        out: Any,
-        P: Points,
-        Q: Points,
-        cols: slice,
-        H: Any,
-        C: Tall,
-        w: Any,
-        precision: str,
+        self, out: Any, P: Points, Q: Points, cols: slice, H: Any, C: Tall, w: Any, precision: str
     ) -> None:
         """out += Σ_j w_j (k(P, Q[cols]) − C Hᵀ)_j²."""
         dtype = _tile_type(precision)
@@ -199,7 +191,7 @@ def _scaled(V: Any, dtype: torch.dtype) -> tuple[Any, Any]:
     """(V', units) in a type with V = V' units: no column leaves the range of float32."""
     if dtype == torch.float64:
         return V, None
-    units = powers(V.abs().amax(dim=0))
+    units = column_units(V)
     return (V / units).to(dtype), units
 
 
@@ -231,12 +223,9 @@ def _subtract_product(out: Any, F: Tall, rows: slice, A: Any) -> None:
     if F.right is not None:
         out.addmm_(F.part(rows), A.T, alpha=-1)
         return
-    first = 0
-    for panel in F.panels:
-        stop = first + panel.shape[1]
-        if stop > first:
-            out.addmm_(panel[rows], A[:, first:stop].T, alpha=-1)
-        first = stop
+    for panel, place in F.placed():
+        if panel.shape[1]:
+            out.addmm_(panel[rows], A[:, place].T, alpha=-1)
 
 
 def _lifted(U: Any, side: str) -> Any:

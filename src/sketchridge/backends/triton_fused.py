@@ -29,7 +29,7 @@ from sketchridge.backends import triton_kernels
 from sketchridge.backends.base import Backend
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
-from sketchridge.backends.torch_arrays import powers, slices
+from sketchridge.backends.torch_arrays import column_units, powers, slices
 from sketchridge.backends.torch_tiles import TorchTiles
 from sketchridge.backends.triton_points import Pair, padded, paired, pieces
 
@@ -75,11 +75,7 @@ _PRODUCTS = {  # the fastest first, for sums that are narrow enough
     ),
     "float16x2": (_Shape(64, 64, 256, 4, 3),),
     "float32": (_Shape(64, 64, 128, 4, 3),),
-    "float64": (
-        _Shape(64, 32, 128, 4, 3),
-        _Shape(64, 64, 256, 8, 2),
-        _Shape(32, 32, 128, 4, 2),
-    ),
+    "float64": (_Shape(64, 32, 128, 4, 3), _Shape(64, 64, 256, 8, 2), _Shape(32, 32, 128, 4, 2)),
 }
 _RESIDUALS = {torch.float16: _Shape(64, 64, 64, 4, 3), torch.float64: _Shape(64, 64, 16, 4, 3)}
 _BLOCK = _Shape(64, 64, 0, 4, 1)
@@ -161,15 +157,15 @@ class TritonFused(TorchTiles):
         pair = paired(P, Q, _operand(precision))
         if pair is None or (precision == "float64" and q > _WIDEST_FLOAT64):
             return None
-        mode, units, high, low = _split(V, precision)
+        units = torch.ones_like(V[0]) if precision == "float64" else column_units(V)
+        mode = _mode(V, units, precision)
         shape = self._product_shape(mode, q, pair)
         if shape is None:
             return None
         chunk = _chunk(len(V), -(-len(P) // shape.rows) * -(-q // shape.width))
-        high = padded(high, chunk, shape.width)
-        low = high if low is None else padded(low, chunk, shape.width)
+        split = self._split(V, units, pair.left.dtype, chunk, shape.width)
         right = padded(pair.right[cols], chunk)
-        return _Products(pair, shape, chunk, right, mode, units, high, low)
+        return _Products(pair, shape, chunk, right, mode, units, split[0], split[-1])
 
     def _product_shape(self, mode: str, q: int, pair: Pair) -> _Shape | None:
         widest = max(_NARROWEST, triton.next_power_of_2(q))
@@ -213,15 +209,7 @@ class TritonFused(TorchTiles):
             )
 
     def _add_squares(
-        self,
-        out: Any,
-        P: Points,
-        Q: Points,
-        cols: slice,
-        H: Any,
-        C: Tall,
-        w: Any,
-        precision: str,
+        self, out: Any, P: Points, Q: Points, cols: slice, H: Any, C: Tall, w: Any, precision: str
     ) -> None:
         job = self._squares_job(P, Q, cols, H, w, precision)
         if job is None:
@@ -245,8 +233,8 @@ class TritonFused(TorchTiles):
         if shape is None:
             return None
         chunk = _chunk(len(H), -(-len(P) // shape.rows))
-        units = powers(H.abs().amax(dim=0))
-        its_pieces = [padded(h, chunk, shape.width) for h in pieces(H / units, count, operand)]
+        units = column_units(H) if count == 2 else torch.ones_like(H[0])
+        its_pieces = self._split(H, units, operand, chunk, shape.width)
         w_unit = powers(w.abs().amax())
         its_w = padded((w / w_unit)[:, None], chunk).to(pair.sums)
         right = padded(pair.right[cols], chunk)
@@ -277,6 +265,20 @@ class TritonFused(TorchTiles):
                 **shape.options,
             )
         return partial
+
+    def _split(self, V: Any, units: Any, operand: torch.dtype, rows: int, columns: int) -> Any:
+        """V/units in one float64 piece or in two of float16, padded to multiples."""
+        if operand == torch.float64:
+            return (padded(V, rows, columns),)
+        n, q = V.shape
+        shape = (n + -n % rows, q + -q % columns)
+        high, low = (torch.empty(shape, dtype=operand, device=self.device) for _ in range(2))
+        V = V if V.stride(1) == 1 else V.contiguous()
+        grid = (shape[0] // 32, shape[1] // 64)
+        with self._current():
+            sizes = {"WIDTH": shape[1], "BM": 32, "BQ": 64}
+            triton_kernels.split[grid](V, units, high, low, n, q, V.stride(0), **sizes)
+        return high, low
 
     def _fitting(self, shapes: Iterable[_Shape], pair: Pair, pieces: int) -> _Shape | None:
         """The first shape whose tiles fit into shared memory, with as many stages as do."""
@@ -336,7 +338,7 @@ class _Squares(NamedTuple):
     chunk: int
     right: Any
     units: Any
-    H: list[Any]
+    H: tuple[Any, ...]
     w_unit: Any
     w: Any
 
@@ -352,16 +354,12 @@ def _operand(precision: str) -> torch.dtype:
     return torch.float64 if precision == "float64" else torch.float16
 
 
-def _split(V: Any, precision: str) -> tuple[str, Any, Any, Any]:
-    """The mode in which products with V are done, and V = units · (high + low)."""
-    if precision == "float64":
-        return "float64", torch.ones_like(V[0]), V, None
-    units = powers(V.abs().amax(dim=0))
+def _mode(V: Any, units: Any, precision: str) -> str:
+    """The precision in which products with V are done: 3 passes where float16 does not hold it."""
+    if precision in ("float32", "float64"):
+        return precision
     V = V / units
-    high, low = pieces(V, 2, torch.float16)
-    if precision != "float32" and bool((high == V).all()):
-        return precision, units, high, None
-    return "float32", units, high, low
+    return precision if bool((V.to(torch.float16) == V).all()) else "float32"
 
 
 def _row_units(C: Any) -> Any:

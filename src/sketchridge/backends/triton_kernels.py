@@ -11,7 +11,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["block", "gather", "matmul", "residual"]
+__all__ = ["block", "gather", "matmul", "residual", "split"]
 
 
 @triton.jit
@@ -53,27 +53,10 @@ def _pairing(u, U, Z, rows, cols, K: tl.constexpr, KB: tl.constexpr):
 
 @triton.jit
 def matmul(
-    U,
-    Z,
-    V,
-    V_low,
-    OUT,
-    scale,
-    gain,
-    t,
-    STEPS: tl.constexpr,
-    K: tl.constexpr,
-    KB: tl.constexpr,
-    Q: tl.constexpr,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
-    BQ: tl.constexpr,
-    PASSES: tl.constexpr,
-    FUSED: tl.constexpr,
-    ARGS: tl.constexpr,
-    DISTANCE: tl.constexpr,
-    FOLDED: tl.constexpr,
-):
+    U, Z, V, V_low, OUT, scale, gain, t, STEPS: tl.constexpr, K: tl.constexpr, KB: tl.constexpr,
+    Q: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BQ: tl.constexpr, PASSES: tl.constexpr,
+    FUSED: tl.constexpr, ARGS: tl.constexpr, DISTANCE: tl.constexpr, FOLDED: tl.constexpr,
+):  # fmt: skip
     """OUT[c] = gain·k(P, Q[c]) V[c] over chunks c of the points Q.
 
     One program does a block of rows and a block of columns of V for one chunk.
@@ -110,17 +93,9 @@ def matmul(
 
 @triton.jit
 def gather(
-    PARTIAL,
-    OUT,
-    units,
-    gain,
-    t,
-    q,
-    WIDTH: tl.constexpr,
-    CHUNKS: tl.constexpr,
-    BM: tl.constexpr,
+    PARTIAL, OUT, units, gain, t, q, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, BM: tl.constexpr,
     BQ: tl.constexpr,
-):
+):  # fmt: skip
     """OUT += Σ_c PARTIAL[c] · units/gain, in float64."""
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     cols = tl.program_id(1) * BQ + tl.arange(0, BQ)
@@ -137,31 +112,11 @@ def gather(
 
 @triton.jit
 def residual(
-    U,
-    Z,
-    H,
-    H_low,
-    C,
-    C_low,
-    C_scale,
-    W,
-    OUT,
-    scale,
-    gain,
-    t,
-    STEPS: tl.constexpr,
-    M: tl.constexpr,
-    K: tl.constexpr,
-    KB: tl.constexpr,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
-    BL: tl.constexpr,
-    PASSES: tl.constexpr,
-    FUSED: tl.constexpr,
-    ARGS: tl.constexpr,
-    DISTANCE: tl.constexpr,
+    U, Z, H, H_low, C, C_low, C_scale, W, OUT, scale, gain, t, STEPS: tl.constexpr, M: tl.constexpr,
+    K: tl.constexpr, KB: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BL: tl.constexpr,
+    PASSES: tl.constexpr, FUSED: tl.constexpr, ARGS: tl.constexpr, DISTANCE: tl.constexpr,
     FOLDED: tl.constexpr,
-):
+):  # fmt: skip
     """OUT[c] = Σ_j w_j (gain·k − C_scale C Hᵀ)² over chunks c of the points Q.
 
     Points that are there to fill a chunk have the weight 0. M is 0 where only k is squared.
@@ -195,21 +150,9 @@ def residual(
 
 @triton.jit
 def block(
-    U,
-    Z,
-    OUT,
-    t,
-    n,
-    stride,
-    K: tl.constexpr,
-    KB: tl.constexpr,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
-    FUSED: tl.constexpr,
-    ARGS: tl.constexpr,
-    DISTANCE: tl.constexpr,
-    FOLDED: tl.constexpr,
-):
+    U, Z, OUT, t, n, stride, K: tl.constexpr, KB: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    FUSED: tl.constexpr, ARGS: tl.constexpr, DISTANCE: tl.constexpr, FOLDED: tl.constexpr,
+):  # fmt: skip
     """OUT = k(P, Q) in float64, rows of OUT being ``stride`` numbers apart."""
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     cols = tl.program_id(1) * BN + tl.arange(0, BN)
@@ -218,3 +161,17 @@ def block(
     k = _values(s, 1.0, 1.0, FUSED, ARGS, DISTANCE, FOLDED)
     place = OUT + rows.to(tl.int64)[:, None] * stride + cols[None, :]
     tl.store(place, k, mask=(rows < t)[:, None] & (cols < n)[None, :])
+
+
+@triton.jit
+def split(
+    V, UNITS, HIGH, LOW, n, q, stride, WIDTH: tl.constexpr, BM: tl.constexpr, BQ: tl.constexpr
+):
+    """V/units = high + low in float16, and zeros beyond its n rows and q columns."""
+    rows = (tl.program_id(0) * BM + tl.arange(0, BM)).to(tl.int64)[:, None]
+    cols = (tl.program_id(1) * BQ + tl.arange(0, BQ))[None, :]
+    v = tl.load(V + rows * stride + cols, mask=(rows < n) & (cols < q), other=0.0)
+    v = v / tl.load(UNITS + cols, mask=cols < q, other=1.0)
+    high = v.to(tl.float16)
+    tl.store(HIGH + rows * WIDTH + cols, high)
+    tl.store(LOW + rows * WIDTH + cols, (v - high.to(tl.float64)).to(tl.float16))

@@ -60,10 +60,10 @@ def padded(A: Any, rows: int, columns: int = 1) -> Any:
 
 def pieces(A: Any, count: int, dtype: torch.dtype) -> list[Any]:
     """Arrays of a type, each the rounding of what the ones before leave."""
-    out = []
-    for _ in range(count):
-        out.append(A.to(dtype))
+    out = [A.to(dtype)]
+    for _ in range(count - 1):
         A = A - out[-1]
+        out.append(A.to(dtype))
     return out
 
 
