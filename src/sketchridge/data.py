@@ -15,7 +15,7 @@ from sketchridge.factor import Sample, sample_of
 from sketchridge.kernels import Kernel, ScaledKernel
 from sketchridge.notices import warn
 from sketchridge.query import AtPoints
-from sketchridge.rows import Rows, merged
+from sketchridge.rows import Repeats, Rows, merged
 
 __all__ = [
     "Data",
@@ -51,6 +51,11 @@ class Data:
     @property
     def w(self) -> Array:
         return self.rows.w
+
+    @property
+    def repeats(self) -> Repeats | None:
+        """What repetitions of rows add, in the units of Y; None where no row is repeated."""
+        return self.rows.repeats(self.scale) if self.rows.replicates else None
 
 
 def prepared(X: Array, Y: Array, w: Array, *, fit_intercept: bool, square: bool = False) -> Data:
@@ -114,7 +119,9 @@ def fitted_kernel(settings: Any, data: Data, backend: Backend) -> Kernel:
         own = kernel.bandwidth
         chosen = tuning.median_bandwidth(X, kernel) if own is None else own
     elif isinstance(bandwidth, str):
-        chosen = tuning.gcv_bandwidth(backend, kernel, X, data.Y, data.w, settings.fit_intercept)
+        chosen = tuning.gcv_bandwidth(
+            backend, kernel, X, data.Y, data.w, settings.fit_intercept, data.repeats
+        )
     else:
         chosen = bandwidth
     return kernel.with_bandwidth(_checked_bandwidth(chosen, X.shape[1])).fitted(X)

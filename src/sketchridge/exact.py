@@ -15,6 +15,7 @@ __all__ = [
     "AssumptionA1",
     "check_a1",
     "exponential_rule",
+    "gcv",
     "mean",
     "polynomial_rule",
     "s_lambda",
@@ -71,6 +72,16 @@ def v3_as_printed(K: Array, S: Array, k_x: Array, lam: float, sigma2: float = 1.
     With S = I it does not reduce to V1.
     """
     return v3(K, S, K @ k_x, lam, sigma2)
+
+
+def gcv(K: Array, y: Array, lam: float) -> float:
+    """n‖(I − H)y‖²/(n − tr H)² with H = K(K + λI)⁻¹, for rows as they are given.
+
+    A row of K for each observation: those that repeat x with another y count like all others.
+    """
+    n = len(K)
+    H = np.linalg.solve(K + lam * np.eye(n), K)
+    return float(n * ((y - H @ y) ** 2).sum() / (n - np.trace(H)) ** 2)
 
 
 def s_lambda(K: Array, lam: float) -> int:

@@ -172,7 +172,7 @@ def _finished(
 def _complete(sample: Sample, data: Data) -> Basis:
     """K itself, factorised to its numerical rank."""
     factor = factorize(sample, RPCholeskySketch(), "float64").grown(len(sample))
-    return basis_of(factor, sample.backend.tall(data.Y))
+    return basis_of(factor, sample.backend.tall(data.Y), data.repeats)
 
 
 def _path(basis: Basis, settings: ExactSettings, data: Data) -> tuning.LambdaPath:
