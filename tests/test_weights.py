@@ -514,3 +514,45 @@ def test_appending_with_weights_under_every_sketch(name, fit_intercept):
     model.partial_fit(A[25:], b[25:], sample_weight=w[25:])
     given_sketch = options | {"sketch": model.sketch_, "sketch_size": "auto"}
     assert_same_fit(model, sketched(**given_sketch).fit(A, b, sample_weight=w))
+
+
+# One row says nothing about noise
+
+ALONE = {
+    "all rows alike": (np.ones((3, 2)), np.full(3, 2.0), None),
+    "all other weights 0": (ROWS, NOISY[:, 0], np.eye(N)[7]),
+}
+
+
+@makers
+@intercepts
+@penalties
+@pytest.mark.parametrize(("A", "b", "w"), ALONE.values(), ids=ALONE)
+def test_one_row_alone_cannot_tell_the_noise(make, fit_intercept, alpha, A, b, w):
+    """A warning at the caller's line says so; a noise variance that is given is believed."""
+    options = {"fit_intercept": fit_intercept, "alpha": alpha}
+    text = r"cannot be estimated from one row.*are 0 or.*Give noise_variance, or more rows"
+    with pytest.warns(UserWarning, match=text) as caught:
+        make(**options).fit(A, b, sample_weight=w)
+    assert {warning.filename for warning in caught} == {__file__}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*cannot be estimated")
+        model = make(noise_variance=0.5, **options).fit(A, b, sample_weight=w)
+        assert model.noise_variance_ == 0.5
+
+
+@makers
+def test_one_row_measured_twice_can(make):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = make(fit_intercept=True).fit(np.ones((2, 2)), [1.0, 2.0])
+    assert_close(model.noise_variance_, 0.5)
+
+
+@makers
+def test_a_second_row_ends_the_warning(make):
+    with pytest.warns(UserWarning, match="cannot be estimated"):
+        model = make().fit(np.ones((2, 2)), [1.0, 1.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(ROWS, NOISY[:, 0])

@@ -174,6 +174,12 @@ def estimated_noise(data: Data, squares: Array, left: float) -> Array:
             "Such a repetition counts as one row of more weight, so the noise variance is too "
             "large if y merely takes few values: give noise_variance then."
         )
+    if len(data.rows) == 1 and not data.rows.replicates:
+        warn(
+            "The noise variance cannot be estimated from one row, and no other distinct row has a "
+            "weight: noise_variance_ and standard deviations are 0 or an effect of alpha alone. "
+            "Give noise_variance, or more rows."
+        )
     within = data.rows.within / data.scale / data.scale
     dof = max(left, np.finfo(float).eps) + data.rows.replicates
     return data.scale * data.scale * ((squares + within) / dof)
