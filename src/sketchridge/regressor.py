@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from abc import ABC, abstractmethod
 from numbers import Real
 from typing import Any
@@ -18,12 +19,13 @@ from sketchridge.kernels import as_kernel
 from sketchridge.notices import warn
 from sketchridge.query import AtPoints
 
-__all__ = ["KernelRegressor", "check_positive"]
+__all__ = ["KernelRegressor", "check_positive", "check_times"]
 
 Array = np.ndarray
 CRITERIA = ("gcv", "loo")
 BANDWIDTHS = ("median", "gcv")
 _LARGEST = 1e150  # of y: squares must stay within floating point
+_TIMES = re.compile("date|time|duration|period", re.IGNORECASE)  # as types' names begin
 _SILENT = 1e-12  # share of the noise variance below which a point is far from all data
 
 
@@ -147,6 +149,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
 
     def _question(self, X: Any) -> AtPoints:
         check_is_fitted(self)
+        check_times("X", X)
         try:
             X = validate_data(self, X, reset=False, dtype=float)
         except ValueError as error:
@@ -199,6 +202,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         for name, given in (("X", X), ("y", y)):
             if np.ma.is_masked(given):
                 raise ValueError(f"{name} has masked values: fill or drop them first.")
+            check_times(name, given)
         try:
             X, y = validate_data(
                 self,
@@ -275,6 +279,21 @@ def check_positive(name: str, value: Any, otherwise: str = "") -> None:
     if not fine:
         text = f"{name} must be a positive finite number {otherwise}".rstrip()
         raise ValueError(f"{text}, got {_short(value)}.")
+
+
+def check_times(name: str, given: Any) -> None:
+    """Refuse dates, times and durations, which turn into numbers of a unit that nobody chose."""
+    dtypes = getattr(given, "dtypes", getattr(given, "dtype", np.dtype(object)))
+    kinds = {str(dtype) for dtype in (dtypes if np.iterable(dtypes) else [dtypes])}
+    if {"object", "Object"} & kinds:
+        kinds |= {type(value).__name__ for value in np.asarray(given, dtype=object).flat}
+    found = sorted(kind for kind in kinds if _TIMES.match(kind))
+    if found:
+        raise ValueError(
+            f"{name} has dates, times or durations ({', '.join(found)}), of which no unit is "
+            "known: convert them to numbers first, for instance to hours since a date: "
+            "(x - np.datetime64('2024-01-01')) / np.timedelta64(1, 'h')."
+        )
 
 
 def _short(value: Any) -> str:
