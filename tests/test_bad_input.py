@@ -71,6 +71,19 @@ BAD_DATA = {
         y,
         TEXT + "'blue': encode text",
     ),
+    "text as y": (X, pl.Series(["low", "high"] * 12), TEXT + ".*low.*: encode text"),
+    "bytes as y": (X, np.full(N, b"low"), TEXT + ".*low.*: encode text"),
+    "categories of text": (
+        pd.DataFrame({"a": pd.Categorical(["low", "high"] * 12)}),
+        y,
+        TEXT + "'low': encode text",
+    ),
+    "lists in X": (
+        pl.DataFrame({"a": [[1, 2]] * N}),
+        y,
+        "must be numeric, but .*with a sequence: give one number in each place",
+    ),
+    "lists in y": (X, pl.Series([[1, 2]] * N), "must be numeric, but .*give one number in each"),
     "complex X": (X + 1j, y, "Complex data not supported"),
     "complex y": (X, y + 1j, "Complex data not supported"),
     "y too short": (X, y[:-1], r"inconsistent numbers of samples: \[24, 23\]"),
@@ -82,6 +95,19 @@ BAD_DATA = {
     "y too large": (X, 1e155 * y, r"values up to \d.*e\+15\d, whose squares .* rescale y"),
     "y too small": (X, 1e-170 * y, r"values up to \d.*e-1\d\d, whose squares .* rescale y"),
 }
+
+
+@classes
+@pytest.mark.parametrize("value", [{"a": 1}, object(), print], ids=["dict", "object", "function"])
+def test_objects_are_no_numbers(cls, value):
+    """A TypeError, as scikit-learn's checks want it, with a remedy."""
+    text = "must be numeric, but float.* not '.*': convert or drop what is no number first"
+    for A, b in ((with_entry(X, value, object), y), (X, with_entry(y, value, object))):
+        with pytest.raises(TypeError, match=text):
+            cls(kernel=NoWork()).fit(A, b)
+    model = cls(alpha=1.0).fit(X, y)
+    with pytest.raises(TypeError, match=text):
+        model.predict(with_entry(X, value, object))
 
 
 HOURS = pd.date_range("2024-03-01", periods=N, freq="h")

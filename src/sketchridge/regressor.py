@@ -26,6 +26,12 @@ CRITERIA = ("gcv", "loo")
 BANDWIDTHS = ("median", "gcv")
 _LARGEST = 1e150  # of y: squares must stay within floating point
 _TIMES = re.compile("date|time|duration|period", re.IGNORECASE)  # as types' names begin
+_REMEDIES = {  # by what an error says that gives none
+    "could not convert string": "encode text columns first, for example with OneHotEncoder",
+    "must be a string or a real number": "convert or drop what is no number first",
+    "with a sequence": "give one number in each place, and lists as columns of their own",
+    "truth value of an array": "give one number in each place, and lists as columns of their own",
+}
 _SILENT = 1e-12  # share of the noise variance below which a point is far from all data
 
 
@@ -152,7 +158,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         check_times("X", X)
         try:
             X = validate_data(self, X, reset=False, dtype=float)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise _explained(error) from None
         self._fitted.kernel.check_domain(X)
         return self._fitted.at(X)
@@ -214,9 +220,9 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
                 y_numeric=True,
                 ensure_min_samples=1 + reset,
             )
-        except ValueError as error:
+            Y = y.reshape(len(y), -1).astype(float)
+        except (TypeError, ValueError) as error:
             raise _explained(error) from None
-        Y = y.reshape(len(y), -1).astype(float)
         if reset:
             self._one_target = y.ndim == 1
         elif Y.shape[1] != len(self._fitted.noise):
@@ -330,11 +336,9 @@ def _check_range(Y: Array) -> None:
         )
 
 
-def _explained(error: ValueError) -> ValueError:
+def _explained(error: Exception) -> Exception:
     """scikit-learn's error, with a remedy where it has none."""
-    if "could not convert string" in str(error):
-        return ValueError(
-            f"X and y must be numeric, but {error}: encode text columns first, for example with "
-            "OneHotEncoder."
-        )
+    for text, remedy in _REMEDIES.items():
+        if text in str(error):
+            return type(error)(f"X and y must be numeric, but {str(error).rstrip('.')}: {remedy}.")
     return error
