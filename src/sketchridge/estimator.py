@@ -49,7 +49,7 @@ class ExactKernelRidge(KernelRegressor):
     >>> model = ExactKernelRidge(alpha=0.1, noise_variance=1.0).fit(X, np.sin(6 * X[:, 0]))
     >>> mean, std = model.predict([[0.5]], return_std=True)
     >>> mean.round(2), std.round(2)
-    (array([0.14]), array([0.32]))
+    (array([0.13]), array([0.38]))
     """
 
     _fitted: ExactFitted
@@ -167,8 +167,8 @@ class SketchedKernelRidge(KernelRegressor):
     >>> y = np.sin(6 * X[:, 0]) + 0.1 * np.random.default_rng(0).standard_normal(200)
     >>> model = SketchedKernelRidge(random_state=0).fit(X, y)
     >>> mean, std = model.predict([[0.5]], return_std=True)
-    >>> mean.round(1), std.round(2)
-    (array([0.1]), array([0.02]))
+    >>> mean.round(2), std.round(2)
+    (array([0.14]), array([0.01]))
     """
 
     _fitted: Fitted

@@ -64,7 +64,18 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         Returns
         -------
         mean : (t,), or (t, q) for several targets, in units of y.
-        std : the same shape, if asked for.
+        std : the same shape and units, if asked for.
+
+        Examples
+        --------
+        >>> from sketchridge import ExactKernelRidge
+        >>> X = np.linspace(0, 1, 20)[:, None]
+        >>> model = ExactKernelRidge(alpha=0.1, noise_variance=0.01).fit(X, np.sin(6 * X[:, 0]))
+        >>> model.predict([[0.0], [0.5]]).round(2)
+        array([0.14, 0.13])
+        >>> mean, std = model.predict([[0.0], [0.5]], return_std=True)
+        >>> std.round(3)  # larger at the edge
+        array([0.06 , 0.038])
         """
         query = self._question(X)
         mean = self._fitted.mean(query)
@@ -78,8 +89,31 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
     def predict_interval(
         self, X: Any, confidence_level: float = 0.95, include_noise: bool = True
     ) -> tuple[Array, Array]:
-        """Normal intervals (low, high) around the mean, in units of y, for a new observation (of
-        weight 1) or, without noise, for the mean itself."""
+        """Normal intervals around the mean, mean ± z √(V + σ²) or, without noise, mean ± z √V.
+
+        Parameters
+        ----------
+        X : (t, d) array or table.
+        confidence_level : the share of intervals that are to hold, between 0 and 1.
+        include_noise : for a new observation, of weight 1; otherwise for the mean itself, whose
+            bias is in neither.
+
+        Returns
+        -------
+        low, high : each (t,), or (t, q) for several targets, in units of y.
+
+        Examples
+        --------
+        >>> from sketchridge import ExactKernelRidge
+        >>> X = np.linspace(0, 1, 20)[:, None]
+        >>> model = ExactKernelRidge(alpha=0.1, noise_variance=0.01).fit(X, np.sin(6 * X[:, 0]))
+        >>> low, high = model.predict_interval([[0.5]])
+        >>> low.round(2), high.round(2)
+        (array([-0.08]), array([0.34]))
+        >>> low, high = model.predict_interval([[0.5]], include_noise=False)
+        >>> low.round(2), high.round(2)
+        (array([0.06]), array([0.21]))
+        """
         if not isinstance(confidence_level, Real) or not 0 < confidence_level < 1:
             raise ValueError(
                 f"confidence_level must lie strictly between 0 and 1, got {confidence_level!r}."
@@ -93,12 +127,12 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
 
     @property
     def lambda_(self) -> float:
-        """The penalty λ = α/Σw."""
+        """The penalty λ = α/Σw, in units of the kernel."""
         return float(self._found.ridge.lam * self._found.kernel.unit)
 
     @property
     def alpha_(self) -> float:
-        """The penalty α."""
+        """The penalty α, given or chosen, in units of the kernel times those of the weights."""
         given = self._found.settings.alpha
         total = self._found.sample.total
         return self.lambda_ * total if isinstance(given, str) else float(given)
@@ -116,7 +150,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
 
     @property
     def path_(self) -> tuning.LambdaPath:
-        """λ, df, gcv and loo over the grid; computed when asked for, O(nm²)."""
+        """λ, df, gcv and loo over the grid, each (100,); computed when asked for, O(nm²).
+
+        λ is in units of the kernel, gcv and loo are in units of y².
+        """
         return self._found.path
 
     @property
@@ -127,7 +164,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
 
     @property
     def eigenvalues_(self) -> Array:
-        """Eigenvalues of K, or of K̂ for a sketch, in descending order."""
+        """Eigenvalues of K, or of K̂ for a sketch, in descending order and units of the kernel."""
         return self._found.eigenvalues
 
     @property
