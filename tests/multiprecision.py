@@ -179,6 +179,30 @@ class Prediction:
         parts = zip(self.left, self.k_xx, across, inside, strict=True)
         return [c + k - 2 * a + b for c, k, a, b in parts]
 
+    @cached_property
+    def complement(self) -> arb_mat:
+        """P with y − f = αW⁻¹Py at the rows: A⁻¹, or with a constant A⁻¹ − A⁻¹11ᵀA⁻¹/1ᵀA⁻¹1."""
+        inverse = self.system.inv()
+        if not self.fit_intercept:
+            return inverse
+        ones = inverse * arb_mat([[1]] * len(self.w))
+        return inverse - ones * ones.transpose() / total(ones.entries())
+
+    @cached_property
+    def loo(self) -> list[arb]:
+        """Errors at each row of the fit without it, (Py)_i/P_ii."""
+        fit = self.complement * arb_mat([[y] for y in self.y])
+        pairs = zip(fit.entries(), diagonal(self.complement), strict=True)
+        return [a / p for a, p in pairs]
+
+    @cached_property
+    def noise(self) -> arb:
+        """σ̂² = Σ w r²/(n − df), where n − df is the sum of αP_ii/w_i."""
+        fit = (self.complement * arb_mat([[y] for y in self.y])).entries()
+        rss = total((self.alpha * a) ** 2 / w for a, w in zip(fit, self.w, strict=True))
+        parts = zip(diagonal(self.complement), self.w, strict=True)
+        return rss / total(self.alpha * p / w for p, w in parts)
+
     def noise_norm(self, ell: list[arb]) -> arb:
         """‖ℓ‖ where the noise variance of row i is 1/w_i."""
         return norm(a / w.sqrt() for a, w in zip(ell, self.w, strict=True))

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from problems import classes
 from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, WhiteKernel
@@ -70,6 +71,19 @@ BAD_DATA = {
         y,
         TEXT + "'blue': encode text",
     ),
+    "text as y": (X, pl.Series(["low", "high"] * 12), TEXT + ".*low.*: encode text"),
+    "bytes as y": (X, np.full(N, b"low"), TEXT + ".*low.*: encode text"),
+    "categories of text": (
+        pd.DataFrame({"a": pd.Categorical(["low", "high"] * 12)}),
+        y,
+        TEXT + "'low': encode text",
+    ),
+    "lists in X": (
+        pl.DataFrame({"a": [[1, 2]] * N}),
+        y,
+        "must be numeric, but .*with a sequence: give one number in each place",
+    ),
+    "lists in y": (X, pl.Series([[1, 2]] * N), "must be numeric, but .*give one number in each"),
     "complex X": (X + 1j, y, "Complex data not supported"),
     "complex y": (X, y + 1j, "Complex data not supported"),
     "y too short": (X, y[:-1], r"inconsistent numbers of samples: \[24, 23\]"),
@@ -81,6 +95,75 @@ BAD_DATA = {
     "y too large": (X, 1e155 * y, r"values up to \d.*e\+15\d, whose squares .* rescale y"),
     "y too small": (X, 1e-170 * y, r"values up to \d.*e-1\d\d, whose squares .* rescale y"),
 }
+
+
+@classes
+@pytest.mark.parametrize("value", [{"a": 1}, object(), print], ids=["dict", "object", "function"])
+def test_objects_are_no_numbers(cls, value):
+    """A TypeError, as scikit-learn's checks want it, with a remedy."""
+    text = "must be numeric, but float.* not '.*': convert or drop what is no number first"
+    for A, b in ((with_entry(X, value, object), y), (X, with_entry(y, value, object))):
+        with pytest.raises(TypeError, match=text):
+            cls(kernel=NoWork()).fit(A, b)
+    model = cls(alpha=1.0).fit(X, y)
+    with pytest.raises(TypeError, match=text):
+        model.predict(with_entry(X, value, object))
+
+
+HOURS = pd.date_range("2024-03-01", periods=N, freq="h")
+STEPS = HOURS - HOURS[0]
+MOMENTS = HOURS.to_pydatetime().tolist()
+TIMES = {
+    "NumPy times": HOURS.to_numpy()[:, None],
+    "NumPy durations": STEPS.to_numpy()[:, None],
+    "times among objects": np.array([[a, 1.0] for a in HOURS.to_numpy()], dtype=object),
+    "a list of moments": [[a] for a in MOMENTS],
+    "a list of NumPy times": [[a] for a in HOURS.to_numpy()],
+    "pandas times": pd.DataFrame({"t": HOURS}),
+    "pandas times and numbers": pd.DataFrame({"x": y, "t": HOURS}),
+    "pandas times of a zone": pd.DataFrame({"t": HOURS.tz_localize("UTC")}),
+    "pandas durations": pd.DataFrame({"x": y, "t": STEPS}),
+    "pandas periods": pd.DataFrame({"t": HOURS.to_period("h")}),
+    "pandas moments as objects": pd.DataFrame({"x": y, "t": np.array(MOMENTS, dtype=object)}),
+    "polars times": pl.DataFrame({"t": MOMENTS}),
+    "polars times and numbers": pl.DataFrame({"x": y, "t": MOMENTS}),
+    "polars days": pl.DataFrame({"t": [a.date() for a in MOMENTS]}),
+    "polars durations": pl.DataFrame({"t": [a - MOMENTS[0] for a in MOMENTS]}),
+    "polars times of day": pl.DataFrame({"t": [a.time() for a in MOMENTS]}),
+}
+NO_TIMES = (
+    r"{} has dates, times or durations \(.+\), of which no unit is known: convert them to numbers "
+    r"first, for instance to hours since a date"
+)
+
+
+@classes
+@pytest.mark.parametrize("case", TIMES)
+def test_times_are_no_numbers(case, cls):
+    """Taken for numbers they would be nanoseconds here and days there."""
+    A = TIMES[case]
+    with pytest.raises(ValueError, match=NO_TIMES.format("X")):
+        cls(kernel=NoWork()).fit(A, y)
+    b = A["t"] if hasattr(A, "columns") else np.array(A)[:, 0]
+    with pytest.raises(ValueError, match=NO_TIMES.format("y")):
+        cls(kernel=NoWork()).fit(X, b)
+
+
+@classes
+def test_times_are_no_numbers_later_either(cls):
+    model = cls().fit(X[:, :1], y)
+    for ask in (model.predict, model.variance, lambda A: model.partial_fit(A, y)):
+        for A in (HOURS.to_numpy()[:, None], pl.DataFrame({"t": MOMENTS})):
+            with pytest.raises(ValueError, match=NO_TIMES.format("X")):
+                ask(A)
+
+
+@classes
+@pytest.mark.parametrize("names", [["date", "time", "duration"], ["datetime", "period", "c"]])
+def test_numbers_may_be_called_times(cls, names):
+    """It is what columns hold that counts."""
+    for table in (pd.DataFrame, pl.DataFrame):
+        cls(alpha=1.0).fit(table(dict(zip(names, X.T, strict=True))), y)
 
 
 @classes

@@ -84,7 +84,7 @@ def test_smoother_is_dense_algebras(case: KernelCase, fit_intercept, weighted):
     ridge, _, Y, G, _ = problem(case, fit_intercept, w)
     smoother = weights_of_y(G, G, w, LAM, fit_intercept)
     assert_close(ridge.residuals(), Y - smoother @ Y)
-    assert_close(ridge.leverages(), np.diagonal(smoother), scale=1.0)
+    assert_close(1 - ridge.left(), np.diagonal(smoother), scale=1.0)
     assert_close(ridge.df, np.trace(smoother))
 
 
@@ -104,7 +104,7 @@ def test_leave_one_out_is_really_leaving_one_out(fit_intercept, weighted):
         return Y[i] - other.mean(at(other, X[[i]]))[0]
 
     errors = np.array([left_out(i) for i in range(N)])
-    assert_close(ridge.residuals() / (1 - ridge.leverages())[:, None], errors)
+    assert_close(ridge.residuals() / ridge.left()[:, None], errors)
 
 
 @with_and_without_intercept

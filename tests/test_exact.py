@@ -71,6 +71,16 @@ def test_v1_is_the_variance_of_the_mean():
     assert_close(exact.v1(K, k_x, LAM, 2.5), 2.5 * (weights**2).sum(axis=1))
 
 
+@every_kernel
+def test_gcv_is_that_of_the_smoothers_eigenvalues(case: KernelCase):
+    """n Σ (λ/(μ_j + λ))² (u_jᵀy)² over the square of Σ λ/(μ_j + λ)."""
+    K, _ = problem(case)
+    y = targets(N)[:, 0]
+    mu, U = np.linalg.eigh(K)
+    kept = LAM / (np.maximum(mu, 0) + LAM)
+    assert_close(exact.gcv(K, y, LAM), N * ((kept * (U.T @ y)) ** 2).sum() / kept.sum() ** 2)
+
+
 @pytest.mark.parametrize("sketch_case", SKETCH_CASES, ids=str)
 @every_kernel
 def test_v3_is_the_variance_of_the_sketched_mean(case: KernelCase, sketch_case: SketchCase):

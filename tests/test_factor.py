@@ -489,3 +489,15 @@ def test_an_unknown_sketch_is_a_type_error():
     X = normal(5, 3)
     with pytest.raises(TypeError, match="No factor for a sketch of type Odd"):
         factorize(sample_for(laplacian(X), X), Odd(), "float64")
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-40, 1e40])
+def test_a_row_of_the_sketch_whose_sums_cancel_spoils_nothing(scale):
+    """Far from the origin G is all but 1e8·11ᵀ. A row of signs that add to 0 knows it to eight
+    digits at best; the first row has them all, so K̂ = K whatever the others add."""
+    X = 1e4 + normal(6, 1)
+    S = np.array([[1.0] * 6, [1, -1, 1, -1, 1, -1], [1, 1, 1, -1, -1, -1], [1, 1, -1, -1, -1, 1]])
+    S[1:] *= scale
+    kernel = Linear().fitted(X)
+    factor = factor_for(sample_for(kernel, X), ArraySketch(S))
+    np.testing.assert_allclose(factor.explained.sum(), (X**2).mean() / kernel.unit, rtol=1e-14)

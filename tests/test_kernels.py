@@ -24,7 +24,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial_kernel, rbf_kernel
 
-from sketchridge import ExactKernelRidge, SketchedKernelRidge
+from sketchridge import ExactKernelRidge, SketchedKernelRidge, kernels
 from sketchridge.kernels import (
     KERNELS,
     CubicSpline,
@@ -216,12 +216,40 @@ def test_kernels_are_pickled(case: KernelCase):
     assert repr(again) == repr(kernel)
 
 
+BUILT_IN = [
+    *(make() for make in KERNELS.values()),
+    Gaussian(0.1 + 0.2),
+    Gaussian(np.float64(1 / 3)),
+    Gaussian(np.array([1 / 3, 2.0])),
+    Matern32(np.array([[1 / 3, 0.1], [0.0, 2.0]])),
+    Matern52(2),
+    Laplacian(np.array([1 / 3, 2.0])),
+    Polynomial(2),
+    Polynomial(degree=4, gamma=1 / 3, coef0=0.0),
+    PeriodicSobolev(order=3),
+]
+
+
+@pytest.mark.parametrize("kernel", BUILT_IN, ids=repr)
+def test_the_repr_of_a_built_in_kernel_makes_it_again(kernel):
+    again = eval(repr(kernel), vars(kernels))
+    assert repr(again) == repr(kernel)
+    if not isinstance(kernel, Precomputed):
+        fitted = [k.with_bandwidth(0.7) if no_bandwidth(k) else k for k in (kernel, again)]
+        A = unit_cube(4, 2)
+        np.testing.assert_array_equal(fitted[0](A, A), fitted[1](A, A))
+
+
+def no_bandwidth(kernel) -> bool:
+    return getattr(kernel, "bandwidth", 1.0) is None
+
+
 SHOWN = {
     "Gaussian()": Gaussian(),
     "Gaussian(bandwidth=0.5)": Gaussian(0.5),
     "Laplacian(bandwidth=2.0)": Laplacian(2.0),
-    "Linear(gamma=1.0)": Linear(),
-    "Polynomial(gamma=0.5, parameters=(2, 1.0))": Polynomial(2, 0.5),
+    "Linear()": Linear(),
+    "Polynomial(gamma=0.5, degree=2, coef0=1.0)": Polynomial(2, 0.5),
     "rational_quadratic(bandwidth=2.0, parameters=(1.5,))": Radial(
         rational_quadratic, bandwidth=2.0, parameters=(1.5,)
     ),

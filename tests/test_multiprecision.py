@@ -167,6 +167,33 @@ def test_reference_needs_no_independent_rows_of_the_sketch(S: Array) -> None:
     assert r.sketched_trace < r.trace
 
 
+@with_and_without
+def test_reference_leaves_out_a_row(fit_intercept: bool) -> None:
+    problem = some_problem(FORMULAS[0], fit_intercept=fit_intercept, weight=WEIGHT)
+    found, rows = Reference(problem).exact.loo, np.arange(9)
+    for i in rows:
+        less = replace(problem, X=problem.X[rows != i], y=problem.y[rows != i])
+        without = replace(less, weight=WEIGHT[rows != i], X_new=problem.X[[i]])
+        agree([arb(problem.y[i]) - Reference(without).exact.mean[0]], [found[i]])
+
+
+@pytest.mark.parametrize("alpha", [1e-2, 1e-5, 1e-8, 1e-11])
+@pytest.mark.parametrize("formula", FORMULAS[:4], ids=lambda formula: formula.name)
+@with_and_without
+def test_near_interpolation_errors_and_noise_keep_their_digits(
+    formula: Formula, fit_intercept: bool, alpha: float
+) -> None:
+    """1 − h is not formed by subtraction. What is left is the condition of K + λI itself."""
+    problem = some_problem(formula, fit_intercept=fit_intercept, weight=WEIGHT, alpha=alpha)
+    exact_ = Reference(problem).exact
+    options = {"alpha": alpha, "fit_intercept": fit_intercept}
+    model = ExactKernelRidge(formula.name, bandwidth=formula.bandwidth, **options)
+    model.fit(problem.X, problem.y, WEIGHT)
+    loo = float(np.average(to_floats(exact_.loo) ** 2, weights=WEIGHT))
+    np.testing.assert_allclose(model.loo_error_, loo, rtol=1e-10)
+    np.testing.assert_allclose(model.noise_variance_, float(exact_.noise), rtol=1e-10)
+
+
 # Problems
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from helpers import assert_close
+from helpers import assert_close, weights_of_y
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import (
@@ -27,10 +27,11 @@ from problems import (
     sketched,
     y,
 )
+from scipy.spatial.distance import pdist
 from scipy.stats import chi2
 from sklearn.kernel_ridge import KernelRidge
 
-from sketchridge import SketchedKernelRidge
+from sketchridge import SketchedKernelRidge, exact
 from sketchridge.kernels import Polynomial
 
 SEED = 0
@@ -164,6 +165,62 @@ def test_replicates_enter_the_noise_as_pure_error(make, fit_intercept):
     model = make(fit_intercept=fit_intercept).fit(A, b)
     rss = ((b - model.predict(A)) ** 2).sum()  # within and between at once
     assert_close(model.noise_variance_, rss / (len(A) - model.effective_dof_))
+
+
+REPEATED = np.concatenate([ROWS, ROWS[:30], ROWS[:15]])
+MEASURED = np.random.default_rng(8).standard_normal(len(REPEATED)) + REPEATED.sum(axis=1)
+
+
+@full_makers
+def test_gcv_counts_every_measurement(make):
+    """It is that of all rows as they are given, not of their means."""
+    size = {} if make is fixed else {"sketch_size": N}
+    path = make(**size).fit(REPEATED, MEASURED).path_
+    K = kernel_matrix(REPEATED, REPEATED) / len(REPEATED)
+    for i in range(60, 100, 3):
+        assert_close(path.gcv[i], exact.gcv(K, MEASURED, path.lam[i]))
+
+
+@full_makers
+def test_gcv_counts_every_measurement_with_an_intercept(make):
+    """The same, with an unpenalised constant in the smoother."""
+    size = {} if make is fixed else {"sketch_size": N}
+    path = make(fit_intercept=True, **size).fit(REPEATED, MEASURED).path_
+    n = len(REPEATED)
+    G = kernel_matrix(REPEATED, REPEATED)
+    for i in range(60, 100, 3):
+        H = weights_of_y(G, G, np.ones(n), path.lam[i], True)
+        expected = n * ((MEASURED - H @ MEASURED) ** 2).sum() / (n - np.trace(H)) ** 2
+        assert_close(path.gcv[i], expected)
+
+
+@makers
+@intercepts
+def test_gcv_does_not_interpolate_means_of_noise(make, fit_intercept):
+    """Pure noise measured thrice at 12 rows: what is within rows says how large it is. Over means
+    alone GCV spent more than 11 of 12 degrees of freedom in a quarter of such draws."""
+    options = {"alpha": "gcv", "fit_intercept": fit_intercept, "bandwidth": 0.1}
+    A = np.tile(ROWS[:12], (3, 1))
+    noise = np.random.default_rng(3).standard_normal((30, 36))
+    spent = [make(**options).fit(A, b).effective_dof_ for b in noise]
+    assert max(spent) < 11
+
+
+@full_makers
+def test_the_gcv_bandwidth_counts_every_measurement(make):
+    """It minimises the GCV of all rows as they are given, over multiples of the median."""
+    size = {} if make is fixed else {"sketch_size": N}
+    for seed in range(5):
+        b = np.random.default_rng([9, seed]).standard_normal(len(REPEATED))
+        b += np.sin(5 * REPEATED[:, 0])
+        found = make(bandwidth="gcv", alpha="gcv", **size).fit(REPEATED, b)
+        median = np.median(pdist(ROWS))
+        least = []
+        for h in median * 2.0 ** np.arange(-3, 3.5, 0.5):
+            K = kernel_matrix(REPEATED, REPEATED, h) / len(REPEATED)
+            lams = np.geomspace(1e-10, 10, 100) * np.linalg.eigvalsh(K)[-1]
+            least.append((min(exact.gcv(K, b, lam) for lam in lams), h))
+        assert_close(found.bandwidth_, min(least)[1])
 
 
 @makers
@@ -457,3 +514,45 @@ def test_appending_with_weights_under_every_sketch(name, fit_intercept):
     model.partial_fit(A[25:], b[25:], sample_weight=w[25:])
     given_sketch = options | {"sketch": model.sketch_, "sketch_size": "auto"}
     assert_same_fit(model, sketched(**given_sketch).fit(A, b, sample_weight=w))
+
+
+# One row says nothing about noise
+
+ALONE = {
+    "all rows alike": (np.ones((3, 2)), np.full(3, 2.0), None),
+    "all other weights 0": (ROWS, NOISY[:, 0], np.eye(N)[7]),
+}
+
+
+@makers
+@intercepts
+@penalties
+@pytest.mark.parametrize(("A", "b", "w"), ALONE.values(), ids=ALONE)
+def test_one_row_alone_cannot_tell_the_noise(make, fit_intercept, alpha, A, b, w):
+    """A warning at the caller's line says so; a noise variance that is given is believed."""
+    options = {"fit_intercept": fit_intercept, "alpha": alpha}
+    text = r"cannot be estimated from one row.*are 0 or.*Give noise_variance, or more rows"
+    with pytest.warns(UserWarning, match=text) as caught:
+        make(**options).fit(A, b, sample_weight=w)
+    assert {warning.filename for warning in caught} == {__file__}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*cannot be estimated")
+        model = make(noise_variance=0.5, **options).fit(A, b, sample_weight=w)
+        assert model.noise_variance_ == 0.5
+
+
+@makers
+def test_one_row_measured_twice_can(make):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = make(fit_intercept=True).fit(np.ones((2, 2)), [1.0, 2.0])
+    assert_close(model.noise_variance_, 0.5)
+
+
+@makers
+def test_a_second_row_ends_the_warning(make):
+    with pytest.warns(UserWarning, match="cannot be estimated"):
+        model = make().fit(np.ones((2, 2)), [1.0, 1.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(ROWS, NOISY[:, 0])

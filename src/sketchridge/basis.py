@@ -16,6 +16,7 @@ import numpy as np
 from sketchridge.backends import Tall
 from sketchridge.factor import Factor, Sample, spectrum
 from sketchridge.precision import EPS
+from sketchridge.rows import Repeats
 
 __all__ = ["Basis", "Intercept", "Shrinkage", "basis_of", "degrees_of_freedom"]
 
@@ -34,6 +35,7 @@ class Basis:
     E: Array  # (r,)
     V: Array  # (m, r)
     saved: tuple[Array, Array] | None = None  # P and rest of a model that was loaded
+    repeats: Repeats | None = None  # what Y does not show of rows that repeat x with another y
 
     @property
     def sample(self) -> Sample:
@@ -111,12 +113,12 @@ class Basis:
 
     def grown(self, size: int) -> Basis:
         """With a sketch of ``size`` rows, or fewer where the numerical rank runs out."""
-        return basis_of(self.factor.grown(size), self.Y)
+        return basis_of(self.factor.grown(size), self.Y, self.repeats)
 
 
-def basis_of(factor: Factor, Y: Tall) -> Basis:
+def basis_of(factor: Factor, Y: Tall, repeats: Repeats | None = None) -> Basis:
     """The eigenbasis of a factor, with targets Y (n, q). O(m³)."""
-    return Basis(factor, Y, *spectrum(factor.sample.backend, factor.gram))
+    return Basis(factor, Y, *spectrum(factor.sample.backend, factor.gram), repeats=repeats)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from sketchridge.factor import Sample, sample_of
 from sketchridge.kernels import Kernel, ScaledKernel
 from sketchridge.notices import warn
 from sketchridge.query import AtPoints
-from sketchridge.rows import Rows, merged
+from sketchridge.rows import Repeats, Rows, merged
 
 __all__ = [
     "Data",
@@ -51,6 +51,11 @@ class Data:
     @property
     def w(self) -> Array:
         return self.rows.w
+
+    @property
+    def repeats(self) -> Repeats | None:
+        """What repetitions of rows add, in the units of Y; None where no row is repeated."""
+        return self.rows.repeats(self.scale) if self.rows.replicates else None
 
 
 def prepared(X: Array, Y: Array, w: Array, *, fit_intercept: bool, square: bool = False) -> Data:
@@ -116,7 +121,9 @@ def fitted_kernel(settings: Any, data: Data, backend: Backend) -> Kernel:
         own = kernel.bandwidth
         chosen = tuning.median_bandwidth(X, kernel) if own is None else own
     elif isinstance(bandwidth, str):
-        chosen = tuning.gcv_bandwidth(backend, kernel, X, data.Y, data.w, settings.fit_intercept)
+        chosen = tuning.gcv_bandwidth(
+            backend, kernel, X, data.Y, data.w, settings.fit_intercept, data.repeats
+        )
     else:
         chosen = bandwidth
     return kernel.with_bandwidth(_checked_bandwidth(chosen, X.shape[1])).fitted(X)
@@ -171,6 +178,12 @@ def estimated_noise(data: Data, squares: Array, left: float) -> Array:
             "Some rows repeat both X and y of another row while y differs elsewhere at the same X. "
             "Such a repetition counts as one row of more weight, so the noise variance is too "
             "large if y merely takes few values: give noise_variance then."
+        )
+    if len(data.rows) == 1 and not data.rows.replicates:
+        warn(
+            "The noise variance cannot be estimated from one row, and no other distinct row has a "
+            "weight: noise_variance_ and standard deviations are 0 or an effect of alpha alone. "
+            "Give noise_variance, or more rows."
         )
     within = data.rows.within / data.scale / data.scale
     dof = max(left, np.finfo(float).eps) + data.rows.replicates

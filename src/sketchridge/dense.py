@@ -18,6 +18,7 @@ __all__ = ["DenseRidge", "check_memory", "dense_ridge"]
 Array = np.ndarray
 _COLUMNS = 2048  # of a matrix handled at a time
 _FACTOR = 4  # n×n matrices that a factorisation and its blocks take
+_EPS = np.finfo(float).eps
 _PATH = 6  # those that the λ path takes besides
 
 
@@ -121,14 +122,20 @@ class DenseRidge:
         """Y − fitted values = λω/μ: (n, q)."""
         return self.lam * self.coefficients / self.root[:, None] ** 2
 
-    def leverages(self) -> Array:
-        """The smoother's diagonal, 1 − λ(K+λI)⁻¹_ii: (n,)."""
-        h = 1 - self.lam * self.inverse_diagonal
-        return h + (self.lam * self.constant) ** 2 / self.gap if self.fit_intercept else h
+    def left(self) -> Array:
+        """1 − the smoother's diagonal, λ(K+λI)⁻¹_ii: (n,).
+
+        As leverages tend to 1 it keeps its digits, which a difference from 1 would not.
+        """
+        left = self.lam * self.inverse_diagonal
+        if not self.fit_intercept:
+            return left
+        return np.maximum(left - (self.lam * self.constant) ** 2 / self.gap, _EPS * left)
 
     @cached_property
     def df(self) -> float:
-        return float(self.leverages().sum())
+        """Trace of the smoother."""
+        return float((1 - self.left()).sum())
 
     def mean(self, query: AtPoints) -> Array:
         """k_xᵀω + offset: (t, q)."""

@@ -64,8 +64,8 @@ class SketchedKernelRidge(KernelRegressor):
     >>> y = np.sin(6 * X[:, 0]) + 0.1 * np.random.default_rng(0).standard_normal(200)
     >>> model = SketchedKernelRidge(random_state=0).fit(X, y)
     >>> mean, std = model.predict([[0.5]], return_std=True)
-    >>> mean.round(1), std.round(2)
-    (array([0.1]), array([0.02]))
+    >>> mean.round(2), std.round(2)
+    (array([0.14]), array([0.01]))
     """
 
     _fitted: Fitted

@@ -15,6 +15,7 @@ __all__ = [
     "AssumptionA1",
     "check_a1",
     "exponential_rule",
+    "gcv",
     "mean",
     "polynomial_rule",
     "s_lambda",
@@ -81,6 +82,16 @@ def vbar(K: Array, S: Array, k_x: Array, lam: float, sigma2: float = 1.0) -> Arr
     z2 = (k_x - A @ _solve(B, A.T @ k_x)) / lam
     z3 = A @ _solve(B, S @ k_x)
     return sigma2 / len(K) ** 2 * (((z2 + z3) / 2) ** 2).sum(axis=0)
+
+
+def gcv(K: Array, y: Array, lam: float) -> float:
+    """n‖(I − H)y‖²/(n − tr H)² with H = K(K + λI)⁻¹, for rows as they are given.
+
+    A row of K for each observation: those that repeat x with another y count like all others.
+    """
+    n = len(K)
+    H = np.linalg.solve(K + lam * np.eye(n), K)
+    return float(n * ((y - H @ y) ** 2).sum() / (n - np.trace(H)) ** 2)
 
 
 def s_lambda(K: Array, lam: float) -> int:

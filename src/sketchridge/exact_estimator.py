@@ -38,7 +38,7 @@ class ExactKernelRidge(KernelRegressor):
     >>> model = ExactKernelRidge(alpha=0.1, noise_variance=1.0).fit(X, np.sin(6 * X[:, 0]))
     >>> mean, std = model.predict([[0.5]], return_std=True)
     >>> mean.round(2), std.round(2)
-    (array([0.14]), array([0.32]))
+    (array([0.13]), array([0.38]))
     """
 
     _fitted: ExactFitted

@@ -70,8 +70,7 @@ class ExactFitted:
     @cached_property
     def loo_error(self) -> float:
         """Weighted mean of the squared leave-one-out errors."""
-        left = np.maximum(1 - self.ridge.leverages(), np.finfo(float).eps)
-        errors = self.data.scale * self.ridge.residuals() / left[:, None]
+        errors = self.data.scale * self.ridge.residuals() / self.ridge.left()[:, None]
         return float((self.data.w @ errors**2 / self.data.w.sum()).mean())
 
     @cached_property
@@ -172,7 +171,7 @@ def _finished(
 def _complete(sample: Sample, data: Data) -> Basis:
     """K itself, factorised to its numerical rank."""
     factor = factorize(sample, RPCholeskySketch(), "float64").grown(len(sample))
-    return basis_of(factor, sample.backend.tall(data.Y))
+    return basis_of(factor, sample.backend.tall(data.Y), data.repeats)
 
 
 def _path(basis: Basis, settings: ExactSettings, data: Data) -> tuning.LambdaPath:
@@ -185,4 +184,4 @@ def _noise(settings: ExactSettings, data: Data, ridge: DenseRidge) -> Array:
         q = len(data.scale)
         return np.broadcast_to(np.asarray(settings.noise_variance, dtype=float), (q,)).copy()
     squares = data.w @ ridge.residuals() ** 2
-    return estimated_noise(data, squares, len(data.rows) - ridge.df)
+    return estimated_noise(data, squares, float(ridge.left().sum()))

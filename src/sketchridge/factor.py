@@ -346,17 +346,19 @@ def _transposed(backend: Backend, sketch: EntrySketch, rows: range, columns: ran
 def _entry_factor(
     sample: Sample, sketch: EntrySketch, precision: str, sums: Tall, St: Tall
 ) -> EntryFactor:
-    """R = C Q Ω^(−1/2) from C (S G Sᵀ) C = Q Ω Qᵀ, with C scaling its diagonal to 1.
+    """R = C Q Ω^(−1/2) from C (S G Sᵀ) C = Q Ω Qᵀ, with C = diag(1/p).
 
     Each entry of G Sᵀ is a sum of terms of at most √(g_i g_j)|S_lj|, with g = diag G, so rounding
-    in row l of S G Sᵀ is at most ε p_l² with p_l = Σ_j √g_j |S_lj|; ω that it decides are dropped.
+    in entry (l, k) of S G Sᵀ is at most ε p_l p_k with p_l = Σ_j √g_j |S_lj|. C makes that ε in
+    every entry: a row of S whose sums cancel weighs as little as it is worth, where a diagonal of 1
+    would let its rounding spoil what other rows know. ω that rounding decides are dropped.
     """
     backend = sample.backend
     W = St.gram(sums)
     p = St.sum(lambda s, g: (abs(s) * g**0.5).sum(axis=0), sample.diag)  # (m,)
     d = np.diagonal(W)
     lost = EPS[precision] * p**2
-    scale = np.where(d > lost, 1 / np.sqrt(np.where(d > lost, d, 1.0)), 0.0)
+    scale = np.where(d > lost, 1 / np.where(d > lost, p, 1.0), 0.0)
     omega, Q = backend.eigh(scale[:, None] * (W + W.T) / 2 * scale)
     keep = omega > len(omega) * _EPS * omega[0]
     R = scale[:, None] * Q[:, keep] / np.sqrt(omega[keep])

@@ -176,7 +176,7 @@ class Fitted:
                 sample, state["sketch"], made_in, sums, kept["R"], kept["amplified"]
             )
         E, V = state["spectrum"]
-        basis = Basis(factor, backend.tall(data.Y), E, V, state["projections"])
+        basis = Basis(factor, backend.tall(data.Y), E, V, state["projections"], data.repeats)
         precision = _known(state["products"], backend)
         plan = replace(state["plan"], full=_known(state["plan"].full, backend))
         lam = state["lam"]

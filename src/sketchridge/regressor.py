@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from abc import ABC, abstractmethod
 from numbers import Real
 from typing import Any
@@ -18,12 +19,19 @@ from sketchridge.kernels import Precomputed, as_kernel
 from sketchridge.notices import warn
 from sketchridge.query import AtPoints
 
-__all__ = ["KernelRegressor", "check_appendable", "check_positive"]
+__all__ = ["KernelRegressor", "check_appendable", "check_positive", "check_times"]
 
 Array = np.ndarray
 CRITERIA = ("gcv", "loo")
 BANDWIDTHS = ("median", "gcv")
 _LARGEST = 1e150  # of y: squares must stay within floating point
+_TIMES = re.compile("date|time|duration|period", re.IGNORECASE)  # as types' names begin
+_REMEDIES = {  # by what an error says that gives none
+    "could not convert string": "encode text columns first, for example with OneHotEncoder",
+    "must be a string or a real number": "convert or drop what is no number first",
+    "with a sequence": "give one number in each place, and lists as columns of their own",
+    "truth value of an array": "give one number in each place, and lists as columns of their own",
+}
 _SILENT = 1e-12  # share of the noise variance below which a point is far from all data
 
 
@@ -56,7 +64,18 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         Returns
         -------
         mean : (t,), or (t, q) for several targets, in units of y.
-        std : the same shape, if asked for.
+        std : the same shape and units, if asked for.
+
+        Examples
+        --------
+        >>> from sketchridge import ExactKernelRidge
+        >>> X = np.linspace(0, 1, 20)[:, None]
+        >>> model = ExactKernelRidge(alpha=0.1, noise_variance=0.01).fit(X, np.sin(6 * X[:, 0]))
+        >>> model.predict([[0.0], [0.5]]).round(2)
+        array([0.14, 0.13])
+        >>> mean, std = model.predict([[0.0], [0.5]], return_std=True)
+        >>> std.round(3)  # larger at the edge
+        array([0.06 , 0.038])
         """
         query = self._question(X)
         mean = self._fitted.mean(query)
@@ -70,8 +89,31 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
     def predict_interval(
         self, X: Any, confidence_level: float = 0.95, include_noise: bool = True
     ) -> tuple[Array, Array]:
-        """Normal intervals (low, high) around the mean, in units of y, for a new observation (of
-        weight 1) or, without noise, for the mean itself."""
+        """Normal intervals around the mean, mean ± z √(V + σ²) or, without noise, mean ± z √V.
+
+        Parameters
+        ----------
+        X : (t, d) array or table.
+        confidence_level : the share of intervals that are to hold, between 0 and 1.
+        include_noise : for a new observation, of weight 1; otherwise for the mean itself, whose
+            bias is in neither.
+
+        Returns
+        -------
+        low, high : each (t,), or (t, q) for several targets, in units of y.
+
+        Examples
+        --------
+        >>> from sketchridge import ExactKernelRidge
+        >>> X = np.linspace(0, 1, 20)[:, None]
+        >>> model = ExactKernelRidge(alpha=0.1, noise_variance=0.01).fit(X, np.sin(6 * X[:, 0]))
+        >>> low, high = model.predict_interval([[0.5]])
+        >>> low.round(2), high.round(2)
+        (array([-0.08]), array([0.34]))
+        >>> low, high = model.predict_interval([[0.5]], include_noise=False)
+        >>> low.round(2), high.round(2)
+        (array([0.06]), array([0.21]))
+        """
         if not isinstance(confidence_level, Real) or not 0 < confidence_level < 1:
             raise ValueError(
                 f"confidence_level must lie strictly between 0 and 1, got {confidence_level!r}."
@@ -85,12 +127,12 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
 
     @property
     def lambda_(self) -> float:
-        """The penalty λ = α/Σw."""
+        """The penalty λ = α/Σw, in units of the kernel."""
         return float(self._found.ridge.lam * self._found.kernel.unit)
 
     @property
     def alpha_(self) -> float:
-        """The penalty α."""
+        """The penalty α, given or chosen, in units of the kernel times those of the weights."""
         given = self._found.settings.alpha
         total = self._found.sample.total
         return self.lambda_ * total if isinstance(given, str) else float(given)
@@ -108,7 +150,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
 
     @property
     def path_(self) -> tuning.LambdaPath:
-        """λ, df, gcv and loo over the grid; computed when asked for, O(nm²)."""
+        """λ, df, gcv and loo over the grid, each (100,); computed when asked for, O(nm²).
+
+        λ is in units of the kernel, gcv and loo are in units of y².
+        """
         return self._found.path
 
     @property
@@ -119,7 +164,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
 
     @property
     def eigenvalues_(self) -> Array:
-        """Eigenvalues of K, or of K̂ for a sketch, in descending order."""
+        """Eigenvalues of K, or of K̂ for a sketch, in descending order and units of the kernel."""
         return self._found.eigenvalues
 
     @property
@@ -147,9 +192,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
 
     def _question(self, X: Any) -> AtPoints:
         check_is_fitted(self)
+        check_times("X", X)
         try:
             X = validate_data(self, X, reset=False, dtype=float)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise _explained(error) from None
         self._fitted.kernel.check_domain(X)
         return self._fitted.at(X)
@@ -199,6 +245,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         for name, given in (("X", X), ("y", y)):
             if np.ma.is_masked(given):
                 raise ValueError(f"{name} has masked values: fill or drop them first.")
+            check_times(name, given)
         try:
             X, y = validate_data(
                 self,
@@ -210,9 +257,9 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
                 y_numeric=True,
                 ensure_min_samples=1 + reset,
             )
-        except ValueError as error:
+            Y = y.reshape(len(y), -1).astype(float)
+        except (TypeError, ValueError) as error:
             raise _explained(error) from None
-        Y = y.reshape(len(y), -1).astype(float)
         if reset:
             self._one_target = y.ndim == 1
         elif Y.shape[1] != len(self._fitted.noise):
@@ -286,6 +333,21 @@ def check_appendable(fitted: Any) -> None:
         )
 
 
+def check_times(name: str, given: Any) -> None:
+    """Refuse dates, times and durations, which turn into numbers of a unit that nobody chose."""
+    dtypes = getattr(given, "dtypes", getattr(given, "dtype", np.dtype(object)))
+    kinds = {str(dtype) for dtype in (dtypes if np.iterable(dtypes) else [dtypes])}
+    if {"object", "Object"} & kinds:
+        kinds |= {type(value).__name__ for value in np.asarray(given, dtype=object).flat}
+    found = sorted(kind for kind in kinds if _TIMES.match(kind))
+    if found:
+        raise ValueError(
+            f"{name} has dates, times or durations ({', '.join(found)}), of which no unit is "
+            "known: convert them to numbers first, for instance to hours since a date: "
+            "(x - np.datetime64('2024-01-01')) / np.timedelta64(1, 'h')."
+        )
+
+
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
@@ -322,11 +384,9 @@ def _check_range(Y: Array) -> None:
         )
 
 
-def _explained(error: ValueError) -> ValueError:
+def _explained(error: Exception) -> Exception:
     """scikit-learn's error, with a remedy where it has none."""
-    if "could not convert string" in str(error):
-        return ValueError(
-            f"X and y must be numeric, but {error}: encode text columns first, for example with "
-            "OneHotEncoder."
-        )
+    for text, remedy in _REMEDIES.items():
+        if text in str(error):
+            return type(error)(f"X and y must be numeric, but {str(error).rstrip('.')}: {remedy}.")
     return error

@@ -11,10 +11,23 @@ from functools import cached_property
 
 import numpy as np
 
-__all__ = ["Rows", "merged", "positions"]
+__all__ = ["Repeats", "Rows", "merged", "positions"]
 
 Array = np.ndarray
 _MANY = 10_000  # rows from which it is worth looking at one column first
+
+
+@dataclass(frozen=True, eq=False)
+class Repeats:
+    """What distinct rows do not show of rows that repeat x: squares of y around their means, each
+    times its weight, and the degrees of freedom of these."""
+
+    squares: Array  # (n, q)
+    dof: Array  # (n,): different y of a distinct row, less one
+
+    def take(self, rows: Array) -> Repeats:
+        """Those of some distinct rows."""
+        return Repeats(self.squares[rows], self.dof[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +68,20 @@ class Rows:
     @property
     def within(self) -> Array:
         """Σ w (y − mean of its distinct row)²: (q,)."""
-        if len(self.first) == len(self.group):
-            return np.zeros(self.Y_given.shape[1])
-        return self.w_given @ (self.Y_given - self.Y[self.group]) ** 2
+        return self.repeats(np.ones(self.Y_given.shape[1])).squares.sum(axis=0)
 
     @cached_property
     def replicates(self) -> float:
         """The degrees of freedom of those squares: different y of a distinct row, less one."""
-        return float((self._different - 1)[self._different > 1].sum())
+        return float((self._different - 1).sum())
+
+    def repeats(self, scale: Array) -> Repeats:
+        """Those squares and their degrees of freedom, row by row, for y divided by scale (q,)."""
+        squares = np.zeros((len(self), len(scale)))
+        if len(self.first) < len(self.group):
+            left = (self.Y_given - self.Y[self.group]) / scale
+            np.add.at(squares, self.group, self.w_given[:, None] * left**2)
+        return Repeats(squares, self._different - 1)
 
     @property
     def tied(self) -> bool:

@@ -115,7 +115,7 @@ def _sketch_precision(settings: Settings, plan: Plan, sample: Sample, sketch: Sk
 def _finished(settings: Settings, data: Data, plan: Plan, factor: Factor, say: Say) -> Fitted:
     """Choose the sketch size and λ, then whatever follows from them."""
     sample = factor.sample
-    basis = basis_of(factor, sample.backend.tall(data.Y))
+    basis = basis_of(factor, sample.backend.tall(data.Y), data.repeats)
     variances = tuning.target_scales(data.rows.Y, data.w) * data.scale**2
     automatic = settings.sketch_size is None and not _is_given(settings.sketch)
 

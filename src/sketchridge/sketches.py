@@ -34,7 +34,10 @@ AnySketch = TypeVar("AnySketch", bound="Sketch")
 
 
 class Sketch(ABC):
-    """A matrix S with m = ``size`` rows and as many columns as there are points."""
+    """A matrix S with m = ``size`` rows and as many columns as there are distinct points.
+
+    Results depend on the space that its rows span, so its scale is of no importance.
+    """
 
     size: int
 
@@ -44,7 +47,10 @@ class Sketch(ABC):
 
 
 class EntrySketch(Sketch):
-    """A sketch whose entry (i, j) is a function of (seed, i, j)."""
+    """A sketch whose entry (i, j) is a function of (seed, i, j).
+
+    More rows, more columns or other blocks of them never change what was there.
+    """
 
     seed: int
 
@@ -52,11 +58,12 @@ class EntrySketch(Sketch):
         return None
 
     def grown(self: AnySketch, size: int) -> AnySketch:
+        """With so many rows, of which the first are those there are."""
         return replace(self, size=size)  # type: ignore[type-var]
 
     @abstractmethod
     def entries(self, rows: range, columns: range) -> Array:
-        """S[rows, columns] in float64."""
+        """S[rows, columns] in float64, for ranges of row and column numbers."""
 
 
 class _CellSketch(EntrySketch):
@@ -86,7 +93,16 @@ class _CellSketch(EntrySketch):
 
 @dataclass(frozen=True)
 class GaussianSketch(_CellSketch):
-    """Independent standard normal entries: the paper's choice."""
+    """Independent standard normal entries: the paper's choice.
+
+    >>> S = GaussianSketch(size=2, seed=0)
+    >>> S.entries(range(2), range(4)).round(2)
+    array([[ 0.16, -1.77,  1.33,  1.2 ],
+           [ 0.78,  0.5 ,  1.09,  0.92]])
+    >>> S.grown(9).entries(range(2), range(1, 3)).round(2)  # any part, of a sketch of any size
+    array([[-1.77,  1.33],
+           [ 0.5 ,  1.09]])
+    """
 
     size: int
     seed: int = 0
@@ -97,7 +113,12 @@ class GaussianSketch(_CellSketch):
 
 @dataclass(frozen=True)
 class RademacherSketch(_CellSketch):
-    """Independent entries ±1."""
+    """Independent entries ±1.
+
+    >>> RademacherSketch(size=2, seed=0).entries(range(2), range(4))
+    array([[ 1.,  1.,  1., -1.],
+           [-1., -1., -1., -1.]])
+    """
 
     size: int
     seed: int = 0
@@ -109,7 +130,12 @@ class RademacherSketch(_CellSketch):
 
 @dataclass(frozen=True)
 class SparseSketch(_CellSketch):
-    """Independent sub-Gaussian entries: ±1 with probability ``density``, else 0."""
+    """Independent sub-Gaussian entries: ±1 with probability ``density``, else 0.
+
+    >>> SparseSketch(size=2, seed=0, density=0.5).entries(range(2), range(4))
+    array([[ 1.,  1.,  1.,  0.],
+           [ 1.,  0., -1., -1.]])
+    """
 
     size: int
     seed: int = 0
@@ -122,7 +148,12 @@ class SparseSketch(_CellSketch):
 
 @dataclass(frozen=True)
 class HadamardSketch(EntrySketch):
-    """sign_j (−1)^popcount(r_i & j): rows of an endless Hadamard matrix, with random signs."""
+    """sign_j (−1)^popcount(r_i & j): rows of an endless Hadamard matrix, with random signs.
+
+    >>> HadamardSketch(size=2, seed=0).entries(range(2), range(4))
+    array([[ 1.,  1., -1., -1.],
+           [ 1., -1.,  1., -1.]])
+    """
 
     size: int
     seed: int = 0
@@ -140,6 +171,10 @@ class FourierSketch(EntrySketch):
 
     The frequencies θ_i are multiples of the golden ratio modulo ½ from a random start, so that no
     two of them come close: independent ones make the rows all but dependent as m nears n.
+
+    >>> FourierSketch(size=2, seed=0).entries(range(2), range(4)).round(2)
+    array([[ 0.98,  0.26, -0.95, -0.37],
+           [-0.02, -0.33, -0.6 , -0.82]])
     """
 
     size: int
@@ -155,7 +190,12 @@ class FourierSketch(EntrySketch):
 
 @dataclass(frozen=True, eq=False)
 class ArraySketch(EntrySketch):
-    """A matrix given by the user; the columns of points that come later are zero."""
+    """A matrix (m, n) given by the user; the columns of points that come later are zero.
+
+    >>> ArraySketch(np.eye(2)).entries(range(2), range(3))
+    array([[1., 0., 0.],
+           [0., 1., 0.]])
+    """
 
     matrix: Array
     seed: int = 0
@@ -196,7 +236,10 @@ class ArraySketch(EntrySketch):
 
 @dataclass(frozen=True, eq=False)
 class RowSketch(Sketch, ABC):
-    """A sketch whose rows are unit vectors: it selects training points."""
+    """A sketch whose rows are unit vectors: it selects training points, the ``indices``.
+
+    A sketch without any is filled by a fit; a fitted ``sketch_`` has them, and can be given again.
+    """
 
     seed: int = 0
     indices: Array = field(default_factory=lambda: np.empty(0, dtype=np.intp))
@@ -230,7 +273,13 @@ class RowSketch(Sketch, ABC):
 
 @dataclass(frozen=True, eq=False)
 class LandmarkSketch(RowSketch):
-    """Points chosen uniformly, without replacement."""
+    """Points chosen uniformly, without replacement; or those of the numbers ``indices``.
+
+    >>> LandmarkSketch(seed=0).size  # none are chosen before a fit
+    0
+    >>> LandmarkSketch(indices=np.array([4, 1, 7])).size
+    3
+    """
 
     def propose(self, count: int, residual: Any) -> tuple[Array, Array]:
         open_rows = residual.count()
@@ -245,6 +294,15 @@ class RPCholeskySketch(RowSketch):
     Candidates are drawn in blocks with the residual at the block's start and thinned by rejection,
     which gives exactly the distribution of choosing them one by one (Epperly, Tropp and Webber,
     2024).
+
+    >>> from sketchridge import SketchedKernelRidge
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> model = SketchedKernelRidge(sketch_size=4, alpha=0.1, random_state=0).fit(X, np.sin(X))
+    >>> type(model.sketch_).__name__, model.sketch_.size
+    ('RPCholeskySketch', 4)
+    >>> again = SketchedKernelRidge(sketch=model.sketch_, alpha=0.1).fit(X, np.sin(X))
+    >>> bool((again.sketch_.indices == model.sketch_.indices).all())
+    True
     """
 
     def propose(self, count: int, residual: Any) -> tuple[Array, Array]:
@@ -265,7 +323,13 @@ SKETCHES: dict[str, type[Sketch]] = {
 
 
 def as_sketch(spec: object, *, n: int, seed: int) -> Sketch:
-    """The sketch meant by a name, a sketch object or an (m, n) array; empty if its size is open."""
+    """The sketch meant by a name, a sketch object or an (m, n) array; empty if its size is open.
+
+    >>> as_sketch("gaussian", n=100, seed=7)
+    GaussianSketch(size=0, seed=7)
+    >>> as_sketch(np.ones((3, 100)), n=100, seed=7).size
+    3
+    """
     if isinstance(spec, str) and spec in SKETCHES:
         cls = SKETCHES[spec]
         return cls(seed=seed) if issubclass(cls, RowSketch) else cls(size=0, seed=seed)  # type: ignore[call-arg]

@@ -15,6 +15,7 @@ from sketchridge.kernels import Kernel, ScaledKernel
 from sketchridge.notices import warn
 from sketchridge.query import AtPoints
 from sketchridge.ridge import Ridge
+from sketchridge.rows import Repeats
 from sketchridge.sketches import RPCholeskySketch
 
 __all__ = [
@@ -96,7 +97,11 @@ def target_scales(Y: Array, w: Array) -> Array:
 
 
 def gcv_scores(basis: Basis, lams: Array, fit_intercept: bool, scales: Array) -> Array:
-    """n² Σ μ_i r_i²/(n − df)², from E and P alone: O(m) a λ."""
+    """N² Σ μ_i r_i²/(N − df)², from E and P alone: O(m) a λ.
+
+    The sum is over all rows, and N counts those that repeat x with another y as they were given; a
+    row that repeats both is weight.
+    """
     n, q = basis.Y.shape
     E, P, rest = basis.E, basis.P, basis.rest
     kept = (lams[:, None] / (E + lams[:, None]))[:, :, None]  # (l, r, 1)
@@ -109,6 +114,9 @@ def gcv_scores(basis: Basis, lams: Array, fit_intercept: bool, scales: Array) ->
         one_one2 = (kept**2 * o**2).sum(axis=1) + rest[-1, -1]
         offset = one_y1 / np.maximum(one_one1, _TINY)
         rss = np.maximum(rss - 2 * offset * one_y2 + offset**2 * one_one2, 0)
+    if basis.repeats is not None:
+        rss = rss + basis.repeats.squares.sum(axis=0) / basis.sample.total
+        n += int(basis.repeats.dof.sum())
     df = degrees_of_freedom(basis, lams, fit_intercept)
     left = np.maximum(1 - df / n, _EPS)
     return (rss * scales).mean(axis=1) / left**2
@@ -343,12 +351,14 @@ def median_bandwidth(X: Array, kernel: Kernel) -> float:
 
 
 def gcv_bandwidth(
-    backend: Backend, kernel: ScaledKernel, X: Array, Y: Array, w: Array, fit_intercept: bool
-) -> float:
+    backend: Backend, kernel: ScaledKernel, X: Array, Y: Array, w: Array, fit_intercept: bool,
+    repeats: Repeats | None = None,
+) -> float:  # fmt: skip
     """The multiple of the median, from 1/8 to 8, with the smallest GCV score over λ, on up to
     2,000 rows with m = 256."""
     rows = _spread(len(X), 2 * _ROWS)
     X, Y, w = X[rows], Y[rows], w[rows]
+    repeats = None if repeats is None else repeats.take(rows)
     scales = target_scales(Y, w)
     best = median_bandwidth(X, kernel)
     best_score = np.inf
@@ -356,7 +366,7 @@ def gcv_bandwidth(
         scaled = kernel.with_bandwidth(bandwidth).fitted(X)
         sample = sample_of(backend.place(scaled, scaled.coordinates(X)), w)
         factor = factorize(sample, RPCholeskySketch(), "float64").grown(min(256, len(X)))
-        basis = basis_of(factor, backend.tall(Y))
+        basis = basis_of(factor, backend.tall(Y), repeats)
         lams = lambda_grid(basis.largest)
         scores = gcv_scores(basis, lams, fit_intercept, scales)[lams >= sketch_floor(basis)]
         if scores.min() < best_score:

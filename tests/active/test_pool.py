@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import tracemalloc
+from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from sketchridge.active.pool import Pool, has_sums, pool_sums, scores_by_sums
 from sketchridge.backends import NumpyTiles
 
 P, D = 150, 2
+DAY = date(2024, 3, 1)
 OPTIONS = {
     "bandwidth": 1.0,
     "alpha": 0.1,
@@ -396,6 +398,8 @@ def test_the_fingerprint_is_that_of_version_one():
         (np.ones(3), "points in rows and features in columns"),
         (np.empty((0, 2)), "points in rows"),
         ([["a", "b"]], "must be numeric"),
+        (pl.DataFrame({"t": [DAY, DAY], "x": [1.0, 2.0]}), "The pool has dates.* hours since"),
+        (np.array([[DAY]], dtype="datetime64[s]"), "The pool has dates.* hours since a date"),
         (np.array([[1.0, 2], [3, np.nan]]), "Row 1 of the pool"),
         (np.array([[np.inf, 2]]), "Row 0 of the pool"),
         (np.ma.array([[1.0, 2.0]], mask=[[False, True]]), "masked values"),

@@ -17,6 +17,7 @@ from sketchridge.fitted import Fitted
 from sketchridge.kernels import Kernel
 from sketchridge.progress import status
 from sketchridge.query import AtPoints
+from sketchridge.regressor import check_times
 
 __all__ = ["Pool", "PoolSums", "has_sums", "pool_sums", "scores_by_sums"]
 
@@ -39,6 +40,7 @@ class Pool:
     """
 
     def __init__(self, data: Any) -> None:
+        check_times("The pool", data)
         array = np.asanyarray(data)
         if array.ndim != 2 or not array.size:
             raise ValueError(

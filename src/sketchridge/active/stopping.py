@@ -37,7 +37,13 @@ class StopRule(ABC):
 
 @dataclass(frozen=True)
 class Budget(StopRule):
-    """So many labels and no more."""
+    """So many labels and no more.
+
+    >>> Budget(60).reason(labels=59, history=[])
+    ''
+    >>> Budget(60).reason(labels=60, history=[])
+    '60 labels of a budget of 60'
+    """
 
     labels: int
 
@@ -52,7 +58,11 @@ class Budget(StopRule):
 class ScoreBelow(StopRule):
     """The largest (or mean) score of the points that could be asked for is below a threshold.
 
-    It is in the units of the history.
+    It is in the units of the history, which are those of the learner's score.
+
+    >>> rounds = [{"largest_score": 0.5}, {"largest_score": 0.01}]
+    >>> ScoreBelow(0.02).reason(labels=40, history=rounds)
+    'the largest score, 0.01, is below 0.02'
     """
 
     threshold: float
@@ -81,7 +91,14 @@ class ScoreBelow(StopRule):
 
 @dataclass(frozen=True)
 class NoImprovement(StopRule):
-    """The leave-one-out error of the last rounds is not below the best before them."""
+    """The leave-one-out error of the last ``rounds`` is not below the best before them.
+
+    ``by`` is the share by which it must be below to count.
+
+    >>> rounds = [{"loo_error": error} for error in (0.5, 0.2, 0.3, 0.21)]
+    >>> NoImprovement(rounds=2).reason(labels=40, history=rounds)
+    'the leave-one-out error has not improved on 0.2 over 2 rounds'
+    """
 
     rounds: int = 5
     by: float = 0.0

@@ -36,7 +36,11 @@ _DRIVER = Path("/proc/driver/nvidia/version")
 
 
 def as_backend(spec: object, n: int = 0) -> Backend:
-    """The backend meant by a name or an object; "auto" is the GPU, if any, from 16,384 rows on."""
+    """The backend meant by a name or an object; "auto" is the GPU, if any, from 16,384 rows on.
+
+    >>> as_backend("numpy").name
+    'numpy'
+    """
     if isinstance(spec, Backend):
         return spec
     if not isinstance(spec, str) or spec not in ("auto", *BACKENDS):

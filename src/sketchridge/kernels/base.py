@@ -107,6 +107,7 @@ class ScaledKernel(Kernel):
 
 
 def shown(name: str, **parameters: Any) -> str:
-    """A repr with the parameters that were given."""
-    given = ", ".join(f"{key}={value!r}" for key, value in parameters.items() if value is not None)
-    return f"{name}({given})"
+    """A repr with the parameters that were given; arrays as lists, with all their digits."""
+    given = {key: value for key, value in parameters.items() if value is not None}
+    plain = {key: getattr(value, "tolist", lambda v=value: v)() for key, value in given.items()}
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in plain.items())})"

@@ -57,6 +57,12 @@ class Precomputed(Kernel):
     The coordinates of a training point are its row number and its row, of any other point −1 and
     its row, so that k(u, v) is an entry of u's row wherever v is a training point, and of v's
     wherever u is.
+
+    >>> from sketchridge import ExactKernelRidge
+    >>> X, X_new = np.array([[0.0], [1.0], [3.0]]), np.array([[2.0]])
+    >>> model = ExactKernelRidge("precomputed", alpha=0.5, noise_variance=1.0)
+    >>> model.fit(X @ X.T, [0.0, 1.0, 3.0]).predict(X_new @ X.T).round(2)
+    array([1.9])
     """
 
     def training_coordinates(self, X: Array) -> Array:

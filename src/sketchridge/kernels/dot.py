@@ -52,12 +52,16 @@ class DotProduct(Kernel):
     degree: int | None = None
     name: str = ""
     scale: float = 1.0  # a power of two by which coordinates are divided
+    labels: str | None = None  # what ``name`` calls γ and the parameters where it makes the kernel
 
     geometry = "dot"
 
     def __repr__(self) -> str:
         name = self.name or self.profile.__name__
-        return shown(name, gamma=self.gamma, parameters=self.parameters or None)
+        if self.labels is None:
+            return shown(name, gamma=self.gamma, parameters=self.parameters or None)
+        given = zip(self.labels.split(), (self.gamma, *self.parameters), strict=False)
+        return shown(name, **dict(given))
 
     def check(self, X: Array) -> None:
         gamma = self.gamma
@@ -147,24 +151,27 @@ def polynomial_slope(s: Any, xp: Any, degree: int, coef0: float) -> Any:
 def Linear() -> DotProduct:
     """x·z.
 
+    >>> Linear()
+    Linear()
     >>> Linear()(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
     array([[11.]])
     """
     program = f"{_PROGRAMS}:linear"
-    return DotProduct(linear, linear_slope, program, gamma=1.0, degree=1, name="Linear")
+    return DotProduct(linear, linear_slope, program, 1.0, degree=1, name="Linear", labels="")
 
 
 def Polynomial(degree: int = 3, gamma: float | None = None, coef0: float = 1.0) -> DotProduct:
     """(γ x·z + c₀)^p; γ = 1/d unless given.
 
+    >>> Polynomial(degree=2)
+    Polynomial(degree=2, coef0=1.0)
     >>> Polynomial(degree=2, gamma=1.0)(np.array([[1.0]]), np.array([[2.0]]))
     array([[9.]])
     """
     program = f"{_PROGRAMS}:polynomial"
     parameters = (degree, coef0)
-    return DotProduct(
-        polynomial, polynomial_slope, program, gamma, parameters, degree, name="Polynomial"
-    )
+    made = DotProduct(polynomial, polynomial_slope, program, gamma, parameters, degree)
+    return replace(made, name="Polynomial", labels="gamma degree coef0")
 
 
 def _check_degree(kernel: DotProduct, degree: Any) -> None:

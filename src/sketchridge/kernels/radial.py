@@ -137,18 +137,31 @@ def Gaussian(bandwidth: float | Array | None = None) -> Radial:
 
     >>> Gaussian(bandwidth=0.5)
     Gaussian(bandwidth=0.5)
+    >>> Gaussian(bandwidth=0.5)(np.array([[0.0]]), np.array([[0.0], [1.0]])).round(3)
+    array([[1.   , 0.135]])
+    >>> each = Gaussian(bandwidth=[0.5, 2.0])  # one for each feature
+    >>> each(np.zeros((1, 2)), np.array([[0.5, 0.0], [0.0, 2.0]])).round(3)
+    array([[0.607, 0.607]])
     """
     program = f"{_PROGRAMS}:gaussian"
     return Radial(gaussian, gaussian_slope, program, bandwidth, name="Gaussian")
 
 
 def Matern32(bandwidth: float | Array | None = None) -> Radial:
-    """(1 + r) exp(−r) with r = √3‖x−z‖/h."""
+    """(1 + r) exp(−r) with r = √3‖x−z‖/h: for functions with one derivative.
+
+    >>> Matern32(bandwidth=1.0)(np.array([[0.0]]), np.array([[0.0], [1.0]])).round(3)
+    array([[1.   , 0.483]])
+    """
     program = f"{_PROGRAMS}:matern32"
     return Radial(matern32, matern32_slope, program, bandwidth, name="Matern32")
 
 
 def Matern52(bandwidth: float | Array | None = None) -> Radial:
-    """(1 + r + r²/3) exp(−r) with r = √5‖x−z‖/h."""
+    """(1 + r + r²/3) exp(−r) with r = √5‖x−z‖/h: for functions with two derivatives.
+
+    >>> Matern52(bandwidth=1.0)(np.array([[0.0]]), np.array([[0.0], [1.0]])).round(3)
+    array([[1.   , 0.524]])
+    """
     program = f"{_PROGRAMS}:matern52"
     return Radial(matern52, matern52_slope, program, bandwidth, name="Matern52")
