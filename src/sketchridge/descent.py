@@ -1,0 +1,162 @@
+"""Descent of a criterion over bandwidths or a linear map of the features, and the penalty."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.spatial.distance import pdist
+
+from sketchridge.kernels import Radial
+from sketchridge.loo import Problem, criterion_at
+
+__all__ = ["FORMS", "Chart", "Descent", "descend", "median_distance", "started"]
+
+Array = np.ndarray
+FORMS = ("isotropic", "ard", "full")  # in order of simplicity
+_BANDWIDTHS = 0.05, 1e3  # in units of a feature's spread
+_ALPHA = 1e-8, 1e3
+_PULL = 1e-3
+_FLOOR = 1e6  # the criterion where there is none
+_EVALUATIONS = 60
+_TOLERANCE = 1e-4
+_START_ROWS = 300
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """Coordinates of what is learned: numbers θ that a map of the features is made of.
+
+    Isotropic: one log-bandwidth. Ard: one for each feature. Full: T (d, d), which follows the
+    division by ``base``. The last number of θ is log α.
+    """
+
+    form: str
+    base: Array  # (d,): bandwidths at which θ starts
+    alpha: float
+
+    @property
+    def start(self) -> Array:
+        d = len(self.base)
+        if self.form == "full":
+            return np.append(np.eye(d).ravel(), np.log(self.alpha))
+        logs = np.log(self.base)
+        return np.append(logs if self.form == "ard" else logs.mean(), np.log(self.alpha))
+
+    @property
+    def bounds(self) -> list[tuple[float | None, float | None]]:
+        each: tuple[float | None, float | None] = (None, None)
+        if self.form != "full":
+            each = (float(np.log(_BANDWIDTHS[0])), float(np.log(_BANDWIDTHS[1])))
+        count = len(self.start) - 1
+        return [each] * count + [(float(np.log(_ALPHA[0])), float(np.log(_ALPHA[1])))]
+
+    def map(self, theta: Array) -> Array:
+        """M (d, d): distances are ‖(x − z)M‖."""
+        d = len(self.base)
+        if self.form == "full":
+            return theta[:-1].reshape(d, d) / self.base[:, None]
+        return np.diag(np.broadcast_to(np.exp(-theta[:-1]), d))
+
+    def coordinates(self, theta: Array, X: Array) -> Array:
+        """X M: (n, d)."""
+        return X @ self.map(theta) if self.form == "full" else X * np.exp(-theta[:-1])
+
+    def gradient(self, theta: Array, X: Array, U: Array, by_U: Array) -> Array:
+        """∂L/∂θ, less its last entry, from ∂L/∂U (n, d)."""
+        if self.form == "full":
+            return ((X / self.base).T @ by_U).ravel()
+        by_logs = -np.einsum("ij,ij->j", U, by_U)
+        return by_logs if self.form == "ard" else by_logs.sum(keepdims=True)
+
+    def pull(self, theta: Array) -> tuple[float, Array]:
+        """A weak pull of log-bandwidths toward their mean, or of T toward the identity."""
+        free = theta[:-1]
+        off = free - (self.start[:-1] if self.form == "full" else free.mean())
+        return _PULL * float(off @ off), np.append(2 * _PULL * off, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """Where a descent came from and where it ended."""
+
+    kernel: Radial
+    chart: Chart
+    theta: Array
+    values: tuple[float, ...]  # of the criterion, by evaluation
+    seconds: float
+
+    @property
+    def map(self) -> Array:
+        return self.chart.map(self.theta)
+
+    @property
+    def alpha(self) -> float:
+        return float(np.exp(self.theta[-1]))
+
+    def coordinates(self, X: Array) -> Array:
+        return self.chart.coordinates(self.theta, X)
+
+
+def descend(
+    criterion: str,
+    kernel: Radial,
+    problem: Problem,
+    chart: Chart,
+    theta: Array | None = None,
+    *,
+    evaluations: int = _EVALUATIONS,
+) -> Descent:
+    """L-BFGS-B from θ, the chart's start unless given; the best of all values met is kept."""
+    begun = time.perf_counter()
+    values: list[float] = []
+    best: tuple[float, Array] = (np.inf, chart.start if theta is None else theta)
+
+    def objective(theta: Array) -> tuple[float, Array]:
+        nonlocal best
+        U = chart.coordinates(theta, problem.X)
+        found = criterion_at(criterion, kernel, U, float(np.exp(theta[-1])), problem)
+        if found is None:
+            values.append(_FLOOR)
+            return _FLOOR, np.zeros_like(theta)
+        value, by_U, by_log_alpha = found
+        pull, by_pull = chart.pull(theta)
+        values.append(value)
+        if value + pull < best[0]:
+            best = value + pull, theta.copy()
+        by_theta = np.append(chart.gradient(theta, problem.X, U, by_U), by_log_alpha)
+        return value + pull, by_theta + by_pull
+
+    minimize(
+        objective,
+        best[1],
+        jac=True,
+        method="L-BFGS-B",
+        bounds=chart.bounds,
+        options={"maxfun": evaluations, "maxiter": evaluations, "ftol": _TOLERANCE, "maxcor": 20},
+    )
+    return Descent(kernel, chart, best[1], tuple(values), time.perf_counter() - begun)
+
+
+def started(criterion: str, kernel: Radial, problem: Problem) -> Chart:
+    """The isotropic bandwidth and penalty, on a coarse grid and a few rows, to descend from.
+
+    Without the grid a function of high frequency is taken for noise.
+    """
+    few = problem.some(slice(0, _START_ROWS))
+    median = median_distance(few.X)
+    best = np.inf, median, 0.05
+    for bandwidth in np.clip(median * 2.0 ** np.arange(-4, 4), *_BANDWIDTHS):
+        for alpha in (1e-4, 1e-2, 1.0):
+            found = criterion_at(criterion, kernel, few.X / bandwidth, alpha, few)
+            if found is not None and found[0] < best[0]:
+                best = found[0], float(bandwidth), alpha
+    return Chart("isotropic", np.full(problem.X.shape[1], best[1]), best[2])
+
+
+def median_distance(X: Array) -> float:
+    distances = pdist(X)
+    positive = distances[distances > 0]
+    return float(np.median(positive)) if len(positive) else 1.0

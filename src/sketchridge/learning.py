@@ -1,0 +1,390 @@
+"""The kernel learned from the data: its profile, one bandwidth, one for each feature or a linear
+map of the features, and the penalty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from sketchridge.descent import FORMS, Chart, Descent, descend, median_distance, started
+from sketchridge.kernels import Radial
+from sketchridge.loo import Exact, Problem, best_alpha, solved, squared_distances
+
+__all__ = ["Learned", "Step", "cross_fitted_factor", "learn", "relevance", "spreads"]
+
+Array = np.ndarray
+Say = Callable[[str], None]
+_ROWS = {"isotropic": 1000, "ard": 1000, "full": 2000}  # learned on
+_HELD_OUT = 1000  # rows at most by which candidates are compared
+_LIKELIHOOD = 400  # rows below which the restricted likelihood is the better criterion
+_FEW = 30  # rows below which one bandwidth is all that can be learned
+_FULL = 500  # rows below which a full map is not tried
+_FOLDS = 5
+_TAILS = 0.05, 0.95
+_NARROW = 1e-6  # of the largest deviation: quantiles closer than that say nothing
+_ROUNDING = 1e-14
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # that hashes multiply by
+_NORMAL = 3.29  # the distance of those quantiles of a normal variable, in standard deviations
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A candidate: its held-out squared error, in variances of y, and what it cost."""
+
+    kernel: Radial
+    form: str
+    score: float
+    error: float  # standard error of the score
+    evaluations: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A kernel with its bandwidths or map, not yet centred, and how it was found."""
+
+    kernel: Radial
+    form: str  # "isotropic", "ard" or "full"
+    map: Array  # (d, k): M, with distances ‖(x − z)M‖
+    alpha: float  # noise over amplitude, for rows of weight 1
+    criterion: str  # "loo" or "reml"
+    curve: tuple[Step, ...]  # what was tried
+    descent: tuple[float, ...]  # the criterion by evaluation, of the chosen form
+    rows: Array  # learned on
+
+
+def learn(
+    X: Array,
+    Y: Array,
+    w: Array,
+    *,
+    kernels: Sequence[Radial],
+    forms: Sequence[str],
+    fit_intercept: bool,
+    seed: int,
+    rows: int | None = None,
+    say: Say = lambda text: None,
+) -> Learned:
+    """Learn the kernel on a subsample of the distinct rows X (n, d), Y (n, q), weights w (n,).
+
+    Every feature is divided by its spread first. Kernels are compared with one bandwidth for each
+    feature, then forms with the best kernel: learned on three quarters of the rows, scored on the
+    others, the simplest form within one standard error of the best, and that learned on all rows.
+    At most ``rows`` rows are learned on: 1,000, and 2,000 for a full map. The rows are drawn by
+    their content and the seed, so that their order changes nothing.
+
+    Examples
+    --------
+    >>> from sketchridge.kernels import Matern52
+    >>> X = np.random.default_rng(0).uniform(size=(100, 2)) * [1.0, 1000.0]
+    >>> found = learn(X, np.sin(5 * X[:, :1]), np.ones(100), kernels=[Matern52()],
+    ...     forms=["isotropic", "ard"], fit_intercept=True, seed=0)
+    >>> found.form, relevance(found.map, spreads(X, np.ones(100))).round(1)
+    ('ard', array([1., 0.]))
+    """
+    _check(kernels, forms)
+    spread = spreads(X, w)
+    used = np.flatnonzero(spread > 0)
+    allowed = _allowed(forms, len(X), len(used))
+    order = _drawn(X, seed)
+    problem = _problem(X, Y, w, spread, order, fit_intercept)
+    criterion = "reml" if min(len(X), rows or len(X)) < _LIKELIHOOD else "loo"
+    if not problem.Y.shape[1] or not len(used) or len(X) < 3:
+        return _nothing_to_learn(kernels[0], X, spread, order)
+    race = _Race(problem, criterion, allowed, rows, say)
+    best = race.winner(kernels)
+    return _learned(best, race, spread, order)
+
+
+def relevance(map: Array, spread: Array) -> Array:
+    """How much each feature matters: ‖row of M‖ · spread, divided by the sum over features: (d,).
+
+    >>> relevance(np.diag([2.0, 1.0, 0.0]), np.array([1.0, 2.0, 5.0]))
+    array([0.5, 0.5, 0. ])
+    """
+    size = np.linalg.norm(map, axis=1) * spread
+    total = size.sum()
+    return size / total if total > 0 else np.full(len(size), 1 / len(size))
+
+
+def spreads(X: Array, w: Array) -> Array:
+    """The spread of each feature, 0 where it is constant: (d,).
+
+    The distance of the weighted 5% and 95% quantiles, in standard deviations of a normal variable,
+    or where those are the same the standard deviation.
+    """
+    return np.array([_spread(x, w) for x in np.asarray(X, dtype=float).T])
+
+
+def cross_fitted_factor(
+    X: Array,
+    Y: Array,
+    w: Array,
+    *,
+    kernel: Radial,
+    form: str,
+    fit_intercept: bool,
+    seed: int,
+    say: Say = lambda text: None,
+) -> float:
+    """By how much intervals from leave-one-out scores are too narrow, at least 1.
+
+    The kernel is learned five times without a fifth of the rows: rms held-out score over rms
+    leave-one-out score, scores being errors over their predicted standard deviations.
+    """
+    spread = spreads(X, w)
+    order = _drawn(X, seed)
+    problem = _problem(X, Y, w, spread, order, fit_intercept)
+    if not problem.Y.shape[1] or not (spread > 0).any() or len(X) < 2 * _FOLDS:
+        return 1.0
+    criterion = "reml" if len(X) < _LIKELIHOOD else "loo"
+    ratios = []
+    for fold in range(_FOLDS):
+        say(f"Learning the kernel without a fifth of the rows: {fold + 1} of {_FOLDS}")
+        held = np.arange(len(X)) % _FOLDS == fold
+        race = _Race(problem.some(~held), criterion, [form], None, lambda text: None)
+        found = race.learned(kernel, form, len(race.problem))
+        ratios.append(_score_ratios(found, race.problem, problem.some(held)))
+    pooled = np.concatenate(ratios)
+    return max(1.0, float(np.sqrt(pooled.mean())))
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    found: Descent
+    errors: Array  # squared, held out: (t,)
+    w: Array
+
+    @property
+    def form(self) -> str:
+        return self.found.chart.form
+
+    @property
+    def score(self) -> float:
+        return float(self.w @ self.errors / self.w.sum())
+
+    @property
+    def error(self) -> float:
+        """Standard error of the score."""
+        off = self.w * (self.errors - self.score)
+        return float(np.sqrt(off @ off) / self.w.sum())
+
+
+class _Race:
+    """Candidates learned on the same rows and compared on others."""
+
+    def __init__(
+        self, problem: Problem, criterion: str, forms: Sequence[str], rows: int | None, say: Say
+    ) -> None:
+        self.problem = problem
+        self.forms = forms
+        self.criterion = criterion
+        self.rows = rows
+        self.say = say
+        self.steps: list[Step] = []
+
+    def size(self, form: str) -> int:
+        """How many rows a form is learned on in the end."""
+        return min(self.rows or _ROWS[form], len(self.problem))
+
+    def winner(self, kernels: Sequence[Radial]) -> Descent:
+        """The kernel and form chosen, learned on all rows of the subsample."""
+        forms = self.forms
+        if len(kernels) * len(forms) == 1:
+            return self.learned(kernels[0], forms[0], self.size(forms[0]))
+        common = "isotropic" if list(forms) == ["isotropic"] else "ard"
+        first = self.tried(kernels[0], common)
+        others = [self.tried(kernel, common, first.found) for kernel in kernels[1:]]
+        best = min([first, *others], key=lambda each: each.score)
+        tried = [best] if common in forms else []
+        kernel = best.found.kernel
+        tried += [self.tried(kernel, form, best.found) for form in forms if form != common]
+        chosen = _simplest(tried)
+        more = self.size(chosen.form)
+        if more <= self.learning_rows(chosen.form):
+            return chosen.found
+        self.say(f"Learning the kernel: {chosen.form}, {more} rows")
+        return descend(
+            self.criterion,
+            kernel,
+            self.problem.some(slice(0, more)),
+            chosen.found.chart,
+            chosen.found.theta,
+        )
+
+    def learning_rows(self, form: str) -> int:
+        """How many rows a candidate is learned on, so that a quarter is left to score it."""
+        return min(self.size(form), 3 * len(self.problem) // 4)
+
+    def tried(self, kernel: Radial, form: str, near: Descent | None = None) -> _Candidate:
+        """A candidate with its held-out errors; it starts from a result that is near."""
+        found = self.learned(kernel, form, self.learning_rows(form), near)
+        fitted = max(self.learning_rows(form) for form in self.forms)
+        held = self.problem.some(slice(fitted, fitted + _HELD_OUT))
+        errors = _squared_errors(found, self.problem.some(slice(0, fitted)), held)
+        candidate = _Candidate(found, errors, held.w)
+        count = len(found.values)
+        self.steps.append(
+            Step(kernel, form, candidate.score, candidate.error, count, found.seconds)
+        )
+        return candidate
+
+    def learned(self, kernel: Radial, form: str, rows: int, near: Descent | None = None) -> Descent:
+        """The kernel learned on the first rows, from a simpler form or from what is near."""
+        self.say(f"Learning the kernel: {kernel.name or kernel.profile.__name__}, {form}")
+        problem = self.problem.some(slice(0, rows))
+        if form == "isotropic":
+            start = started(self.criterion, kernel, problem)
+            return descend(self.criterion, kernel, problem, start)
+        if near is None:
+            simpler = FORMS[FORMS.index(form) - 1]
+            near = self.learned(kernel, simpler, min(rows, self.size(simpler)))
+        if near.chart.form == form:
+            return descend(self.criterion, kernel, problem, near.chart, near.theta)
+        chart = Chart(form, 1 / near.map.diagonal(), near.alpha)
+        return descend(self.criterion, kernel, problem, chart)
+
+
+def _simplest(tried: Sequence[_Candidate]) -> _Candidate:
+    """The simplest form within one standard error of the best."""
+    best = min(tried, key=lambda each: each.score)
+    good = [each for each in tried if each.score <= best.score + best.error]
+    return min(good, key=lambda each: FORMS.index(each.form))
+
+
+def _fitted(found: Descent, problem: Problem) -> Exact | None:
+    s = squared_distances(found.coordinates(problem.X))
+    return solved(found.kernel.evaluate(s, np), found.alpha, problem)
+
+
+def _between(found: Descent, X: Array, Z: Array) -> Array:
+    """k(X, Z): (t, n)."""
+    s = cdist(found.coordinates(X), found.coordinates(Z), "sqeuclidean")
+    return found.kernel.evaluate(s, np)
+
+
+def _squared_errors(found: Descent, problem: Problem, held: Problem) -> Array:
+    """Mean over targets of squared errors at held-out rows: (t,)."""
+    model = _fitted(found, problem)
+    if model is None:
+        return np.full(len(held), np.inf)
+    mean, _ = model.predict(_between(found, held.X, problem.X))
+    return ((held.Y - mean) ** 2).mean(axis=1)
+
+
+def _score_ratios(found: Descent, problem: Problem, held: Problem) -> Array:
+    """Squared held-out scores over the mean squared leave-one-out score of a target: (t, q)."""
+    model = _fitted(found, problem)
+    if model is None:
+        return np.ones_like(held.Y)
+    mean, gp = model.predict(_between(found, held.X, problem.X))
+    squares = (held.Y - mean) ** 2 / (found.alpha / held.w + gp)[:, None]
+    inside = (model.a**2 / model.b[:, None]).mean(axis=0)
+    return squares / np.maximum(inside, np.finfo(float).tiny)
+
+
+def _learned(found: Descent, race: _Race, spread: Array, order: Array) -> Learned:
+    """In raw units, with the largest α that is as good on the rows learned on."""
+    form = found.chart.form
+    rows = race.size(form)
+    problem = race.problem.some(slice(0, rows))
+    alpha = found.alpha
+    if race.criterion == "loo":
+        s = squared_distances(found.coordinates(problem.X))
+        alpha = best_alpha(found.kernel.evaluate(s, np), problem).alpha
+    M = _in_raw_units(found.map, spread)
+    kernel = found.kernel.with_bandwidth(_bandwidth(M, form))
+    assert isinstance(kernel, Radial)
+    curve = tuple(race.steps)
+    return Learned(kernel, form, M, alpha, race.criterion, curve, found.values, order[:rows])
+
+
+def _in_raw_units(map: Array, spread: Array) -> Array:
+    """(d, k) from the map of the features that vary, divided by their spread."""
+    used = spread > 0
+    M = np.zeros((len(spread), map.shape[1]))
+    M[used] = map / spread[used, None]
+    return M
+
+
+def _bandwidth(M: Array, form: str) -> Array:
+    """One for each feature where that says all, otherwise the map."""
+    return 1 / M.diagonal() if form != "full" and M.shape[0] == M.shape[1] else M
+
+
+def _nothing_to_learn(kernel: Radial, X: Array, spread: Array, order: Array) -> Learned:
+    """One bandwidth, where y or all features are constant or rows are too few."""
+    used = spread > 0
+    Z = X[order][:, used] / spread[used]
+    M = np.zeros((X.shape[1], 1))
+    if used.any():
+        M = _in_raw_units(np.eye(used.sum()) / median_distance(Z[:1000]), spread)
+    scaled = kernel.with_bandwidth(_bandwidth(M, "isotropic"))
+    assert isinstance(scaled, Radial)
+    return Learned(scaled, "isotropic", M, 1.0, "reml", (), (), order)
+
+
+def _problem(
+    X: Array, Y: Array, w: Array, spread: Array, order: Array, fit_intercept: bool
+) -> Problem:
+    """Features and targets that vary, in units of their spread and standard deviation."""
+    used = spread > 0
+    Z = X[order][:, used]
+    Z = (Z - np.median(Z, axis=0)) / spread[used]
+    total = w.sum()
+    mean = w @ Y / total
+    deviation = np.sqrt(w @ (Y - mean) ** 2 / total)
+    varies = deviation > _ROUNDING * np.abs(Y).max(axis=0)
+    Y = ((Y - mean * fit_intercept) / np.where(varies, deviation, 1.0))[order]
+    return Problem(Z, Y[:, varies], w[order] / w.mean(), fit_intercept)
+
+
+def _spread(x: Array, w: Array) -> float:
+    center = np.median(x)
+    off = x - center
+    largest = np.abs(off).max()
+    if not largest > _ROUNDING * np.abs(x).max():
+        return 0.0
+    off = off / largest
+    order = np.argsort(off)
+    below = np.cumsum(w[order])
+    low, high = off[order][np.searchsorted(below, np.multiply(_TAILS, below[-1]))]
+    if high - low > _NARROW:
+        return float(largest * (high - low) / _NORMAL)
+    mean = w @ off / below[-1]
+    return float(largest * np.sqrt(w @ (off - mean) ** 2 / below[-1]))
+
+
+def _drawn(X: Array, seed: int) -> Array:
+    """All rows in an order that depends on their content and the seed only: (n,)."""
+    bits = np.ascontiguousarray(X + 0.0, dtype=float).view(np.uint64)
+    keys = np.full(len(X), np.uint64(seed % 2**63) * _ODD + _ODD)
+    for column in bits.T:
+        keys = (keys ^ column) * _ODD
+        keys ^= keys >> np.uint64(29)
+    return np.argsort(keys * _ODD ^ keys >> np.uint64(32), kind="stable")
+
+
+def _allowed(forms: Sequence[str], n: int, d: int) -> list[str]:
+    """Of the forms asked for, those that so many rows can tell apart, in order of simplicity."""
+    if n < _FEW or 2 * d >= n or d < 2:
+        return ["isotropic"]
+    allowed = [form for form in FORMS if form in forms]
+    if len(allowed) > 1 and n < _FULL:
+        allowed = [form for form in allowed if form != "full"]
+    return allowed
+
+
+def _check(kernels: Sequence[Radial], forms: Sequence[str]) -> None:
+    for kernel in kernels:
+        if kernel.slope is None:
+            raise ValueError(
+                f"The bandwidths of {kernel!r} cannot be learned without the slope of its profile: "
+                "give Radial(profile, slope), or a bandwidth."
+            )
+    unknown = sorted(set(forms) - set(FORMS))
+    if unknown or not forms:
+        raise ValueError(f"forms must be some of {FORMS}, got {unknown or forms!r}.")
