@@ -48,6 +48,7 @@ ROOMS = [
     "regressor",
     "estimator",
     "active",
+    "calibration",
     "plotting",
     "reporting",
     "paper",
