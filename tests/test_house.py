@@ -41,6 +41,9 @@ ROOMS = [
     "loo",
     "descent",
     "learning",
+    "scores",
+    "predictive",
+    "noise",
     "data",
     "fitted",
     "selection",
@@ -49,6 +52,7 @@ ROOMS = [
     "exact_estimator",
     "estimator",
     "active",
+    "calibration",
     "plotting",
     "reporting",
     "paper",
@@ -66,7 +70,7 @@ APART: dict[str, set[str]] = {  # rooms that know only these others
 }
 LONGEST = 400
 WIDEST = 100
-MOST_CODE = 7750  # lines outside paper/; the aim of the foundation was 6,000
+MOST_CODE = 9500  # lines outside paper/
 DOCSTRINGS = 0.12, 0.30  # of all lines
 NEEDED = {"numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl"}
 PRECISIONS = {"float16", "float16x2", "float32"}

@@ -1,4 +1,5 @@
-"""Pictures: a model with its intervals, predictions against observations, a campaign's course."""
+"""Pictures: a model with its intervals and whether they hold, predictions against observations, a
+campaign's course."""
 
 from __future__ import annotations
 
@@ -7,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sketchridge.calibration import Calibration
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
     "new_figure",
+    "plot_calibration",
     "plot_error_curve",
     "plot_estimates",
     "plot_interval",
@@ -131,6 +135,81 @@ def plot_observed_predicted(
     ax.set(xlabel="predicted", ylabel="observed")
     ax.legend(frameon=False, fontsize="small")
     return ax
+
+
+def plot_calibration(report: Calibration, *, axes: Sequence[Axes] | None = None) -> list[Axes]:
+    """Plot whether intervals hold: coverage by level, coverage by predicted spread, and PIT.
+
+    Bands are where 95 of 100 honest models would lie.
+
+    Parameters
+    ----------
+    report : what `calibration.calibrate` found.
+    axes : three, where to draw; a new figure unless given.
+    """
+    panels = _new_panels(3) if axes is None else list(axes)
+    _plot_levels(report, panels[0])
+    _plot_tenths(report, panels[1])
+    _plot_pit(report, panels[2])
+    for ax in panels:
+        ax.spines[["top", "right"]].set_visible(False)
+    return panels
+
+
+def _plot_levels(report: Calibration, ax: Axes) -> None:
+    """Coverage found against coverage asked for."""
+    p = np.linspace(0, 1, 101)
+    _expected(ax, p, p, np.sqrt(p * (1 - p) / report.t))
+    ax.plot(
+        report.levels,
+        report.coverage,
+        color=_BLUE,
+        marker="o",
+        markersize=4,
+        linewidth=2,
+        label="found",
+        clip_on=False,
+    )
+    ax.set(xlabel="confidence level", ylabel="coverage", xlim=(0, 1), ylim=(0, 1))
+    ax.set_title("All points", fontsize="medium")
+    ax.legend(frameon=False, fontsize="small", loc="upper left")
+
+
+def _plot_tenths(report: Calibration, ax: Axes) -> None:
+    """Coverage of the main level where intervals are narrow and where they are wide."""
+    found, level = report.by_spread, report.main_level
+    part = np.arange(1, len(found) + 1)
+    error = np.sqrt(level * (1 - level) * len(found) / report.t)
+    _expected(ax, np.array([0.5, len(found) + 0.5]), np.full(2, level), np.full(2, error))
+    ax.plot(part, found, color=_BLUE, marker="o", markersize=4, linewidth=2, clip_on=False)
+    lowest = min(found.min(), level - 2 * error)
+    ax.set(
+        xlabel="parts of equal size, narrow intervals to wide ones",
+        ylabel="coverage",
+        xticks=part,
+        xlim=(0.5, len(found) + 0.5),
+        ylim=(max(0.0, np.floor(10 * lowest - 0.2) / 10), 1.0),
+    )
+    ax.set_title(f"Intervals of {100 * level:g}%, by their width", fontsize="medium")
+
+
+def _plot_pit(report: Calibration, ax: Axes) -> None:
+    """The distribution of F(y): high at both ends where predictions are too narrow."""
+    parts = 10
+    density = parts * report.histogram(parts)
+    edges = np.arange(parts) / parts
+    ax.bar(edges, density, 1 / parts, align="edge", color=_BLUE, alpha=0.6, edgecolor="white")
+    error = np.sqrt((parts - 1) / report.t)
+    _expected(ax, np.array([0.0, 1.0]), np.ones(2), np.full(2, error))
+    ax.set(xlabel="F(y), F predicted and y observed", ylabel="density", xlim=(0, 1))
+    ax.set_ylim(0, max(2.0, 1.1 * density.max()))
+    ax.set_title("Probability integral transform", fontsize="medium")
+
+
+def _expected(ax: Axes, x: Array, y: Array, error: Array) -> None:
+    """What is expected, and where it lies in 95 of 100 cases."""
+    ax.fill_between(x, y - 1.96 * error, y + 1.96 * error, color=_GREY, alpha=0.2, linewidth=0)
+    ax.plot(x, y, color=_GREY, linewidth=1, linestyle="--", label="expected")
 
 
 def plot_error_curve(history: Sequence[Mapping[str, Any]], *, ax: Axes | None = None) -> Axes:
@@ -287,6 +366,15 @@ def _intervals(
 def _like(X: Any, points: Array) -> Any:
     """The points as a table with the columns of X, if X is one."""
     return type(X)(dict(zip(X.columns, points.T, strict=True))) if hasattr(X, "columns") else points
+
+
+def _new_panels(columns: int) -> list[Axes]:
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(_MISSING) from error
+    size = (4.2 * columns, 3.6)
+    return list(pyplot.subplots(1, columns, figsize=size, layout="constrained")[1])
 
 
 def _axes(ax: Axes | None) -> Axes:
