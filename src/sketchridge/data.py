@@ -1,10 +1,8 @@
-"""What is fitted: rows in units in which they are about 1, a kernel with its bandwidth, a sample
-where a backend computes."""
+"""What is fitted: rows in units in which they are about 1, placed where a backend computes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +10,7 @@ from sketchridge import tuning
 from sketchridge.backends import Backend, by_rows
 from sketchridge.basis import Basis
 from sketchridge.factor import Sample, sample_of
-from sketchridge.kernels import Kernel, ScaledKernel
+from sketchridge.kernels import Kernel
 from sketchridge.notices import warn
 from sketchridge.query import AtPoints
 from sketchridge.rows import Repeats, Rows, merged
@@ -21,7 +19,6 @@ __all__ = [
     "Data",
     "estimated_noise",
     "extended_data",
-    "fitted_kernel",
     "placed",
     "prepared",
     "question",
@@ -101,48 +98,6 @@ def extended_data(
     rows, fresh = old.rows.extended(old.X, X[used], Y[used], w[used])
     X_new = X[used][fresh]
     return _in_units(np.concatenate([old.X, X_new]), rows, fit_intercept), X_new
-
-
-def fitted_kernel(settings: Any, data: Data, backend: Backend) -> Kernel:
-    """The kernel with its bandwidth and centre fixed."""
-    kernel = settings.kernel
-    X = data.X
-    kernel.check(X)
-    kernel.check_domain(X)
-    bandwidth = settings.bandwidth
-    if not isinstance(kernel, ScaledKernel):
-        if bandwidth is not None and not isinstance(bandwidth, str):
-            raise ValueError(
-                f"The kernel {kernel!r} has no bandwidth, but bandwidth={bandwidth!r} was given: "
-                "leave it at its default and set the kernel's own parameters."
-            )
-        return kernel.fitted(X)
-    if isinstance(bandwidth, str) and bandwidth == "median":
-        own = kernel.bandwidth
-        chosen = tuning.median_bandwidth(X, kernel) if own is None else own
-    elif isinstance(bandwidth, str):
-        chosen = tuning.gcv_bandwidth(
-            backend, kernel, X, data.Y, data.w, settings.fit_intercept, data.repeats
-        )
-    else:
-        chosen = bandwidth
-    return kernel.with_bandwidth(_checked_bandwidth(chosen, X.shape[1])).fitted(X)
-
-
-def _checked_bandwidth(bandwidth: Any, d: int) -> float | Array:
-    try:
-        values = np.array(bandwidth, dtype=float)
-    except (TypeError, ValueError):
-        values = np.array(np.nan)
-    if values.ndim == 2 and len(values) == d and values.size and np.isfinite(values).all():
-        return values
-    positive = bool(np.isfinite(values).all()) and bool((values > 0).all())
-    if values.shape not in ((), (d,)) or not positive:
-        raise ValueError(
-            f"bandwidth must be a positive finite number, one such number for each of the {d} "
-            f"features, a map ({d}, k), 'median' or 'gcv', got {bandwidth!r}."
-        )
-    return values if values.ndim else float(values)
 
 
 def placed(backend: Backend, kernel: Kernel, data: Data) -> Sample:

@@ -10,12 +10,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sketchridge.certify import Certificate, norm_certificate
+from sketchridge.checks import check_appendable, check_positive
 from sketchridge.data import prepared
 from sketchridge.fitted import Fitted, Settings
-from sketchridge.kernels import Precomputed, as_kernel
+from sketchridge.kernels import Precomputed, candidates
 from sketchridge.progress import status
 from sketchridge.refine import refined_variance, v1
-from sketchridge.regressor import Array, KernelRegressor, check_appendable, check_positive
+from sketchridge.regressor import Array, KernelRegressor
 from sketchridge.selection import extend, select
 from sketchridge.sketches import Sketch
 from sketchridge.tuning import predicted_error
@@ -192,6 +193,12 @@ class SketchedKernelRidge(KernelRegressor):
         return variance, self._scaled(refined.bound, np.sqrt(self.noise_variance_))
 
     @property
+    def solver_(self) -> str:
+        """Where the mean comes from: "pcg", the exact mean by conjugate gradients, or "sketch",
+        which is the exact mean too where the sketch is complete."""
+        return self._found.solver
+
+    @property
     def sketch_(self) -> Sketch:
         """The sketch, to be used again or grown; its columns are the distinct training rows."""
         return self._found.factor.sketch
@@ -248,7 +255,7 @@ class SketchedKernelRidge(KernelRegressor):
         automatic = isinstance(self.sketch_size, str)
         named_auto = isinstance(self.sketch, str) and self.sketch == "auto"
         return Settings(
-            kernel=as_kernel(self.kernel),
+            kernels=candidates(self.kernel),
             bandwidth=copy.deepcopy(self.bandwidth),
             alpha=self.alpha if isinstance(self.alpha, str) else float(self.alpha),
             sketch="rpcholesky" if named_auto else copy.deepcopy(self.sketch),
@@ -266,8 +273,8 @@ class SketchedKernelRidge(KernelRegressor):
     def _check_settings(self) -> None:
         """Check every parameter that needs no data."""
         self._check_parameters()
-        if self.solver not in ("sketch", "pcg"):
-            raise ValueError(f"Unknown solver {self.solver!r}: give 'sketch' or 'pcg'.")
+        if self.solver not in ("auto", "sketch", "pcg"):
+            raise ValueError(f"Unknown solver {self.solver!r}: give 'auto', 'sketch' or 'pcg'.")
         size = self.sketch_size
         whole = isinstance(size, Integral) and not isinstance(size, bool) and int(size) > 0
         if not whole and not (isinstance(size, str) and size == "auto"):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from sketchridge.checks import check_appendable
 from sketchridge.data import prepared
 from sketchridge.exact_fit import ExactFitted, ExactSettings, extend_exact, select_exact
-from sketchridge.kernels import Precomputed, as_kernel
+from sketchridge.kernels import Precomputed, candidates
 from sketchridge.progress import status
-from sketchridge.regressor import Array, KernelRegressor, check_appendable
+from sketchridge.regressor import Array, KernelRegressor
 
 __all__ = ["ExactKernelRidge"]
 
@@ -111,7 +112,7 @@ class ExactKernelRidge(KernelRegressor):
 
     def _settings(self) -> ExactSettings:
         return ExactSettings(
-            kernel=as_kernel(self.kernel),
+            kernels=candidates(self.kernel),
             bandwidth=copy.deepcopy(self.bandwidth),
             alpha=self.alpha if isinstance(self.alpha, str) else float(self.alpha),
             noise_variance=copy.deepcopy(self._given_noise()),

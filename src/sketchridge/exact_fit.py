@@ -12,35 +12,44 @@ import numpy as np
 from sketchridge import tuning
 from sketchridge.backends import NumpyTiles
 from sketchridge.basis import Basis, basis_of
+from sketchridge.chosen import choose_kernel, widening_factor
 from sketchridge.data import (
     Data,
     estimated_noise,
     extended_data,
-    fitted_kernel,
     placed,
     question,
     scaled_path,
 )
 from sketchridge.dense import DenseRidge, check_memory, dense_ridge
+from sketchridge.distribution import distribution
 from sketchridge.factor import Sample, factorize
 from sketchridge.kernels import Kernel
+from sketchridge.learning import Learned
+from sketchridge.predictive import Predictive
 from sketchridge.query import AtPoints
 from sketchridge.sketches import RPCholeskySketch
 
 __all__ = ["ExactFitted", "ExactSettings", "extend_exact", "select_exact"]
 
 Array = np.ndarray
+_SEED = 0  # of the rows on which a kernel is learned
 
 
 @dataclass(frozen=True)
 class ExactSettings:
     """The parameters of an `ExactKernelRidge`, checked."""
 
-    kernel: Kernel
+    kernels: tuple[Kernel, ...]  # one, or those among which the data choose
     bandwidth: Any
     alpha: float | str
     noise_variance: Any  # None where it is estimated
     fit_intercept: bool
+
+    @property
+    def kernel(self) -> Kernel:
+        """The only kernel, or the first."""
+        return self.kernels[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +63,9 @@ class ExactFitted:
     noise: Array  # (q,), in units of y²
     chosen_path: tuning.LambdaPath | None  # where λ was chosen from it
     chosen_eigenvalues: Array | None
+    learned: Learned | None = None  # how the kernel was found
+    factor_of_widths: float = 1.0  # by which intervals are wider because it was
+    saved_predictive: Predictive | None = None  # of a model that was loaded
 
     @property
     def sample(self) -> Sample:
@@ -66,6 +78,14 @@ class ExactFitted:
     def mean(self, query: AtPoints) -> Array:
         """The predicted mean, in units of y: (t, q)."""
         return self.data.center + self.data.scale * self.ridge.mean(query)
+
+    @cached_property
+    def predictive(self) -> Predictive:
+        """The distribution of new observations, from leave-one-out errors. O(n³)."""
+        if self.saved_predictive is not None:
+            return self.saved_predictive
+        given = None if self.settings.noise_variance is None else self.noise
+        return _predictive(self.ridge, self.data, self.settings, self.factor_of_widths, given)
 
     @cached_property
     def loo_error(self) -> float:
@@ -106,6 +126,8 @@ class ExactFitted:
             "noise": self.noise,
             "path": self.chosen_path,
             "eigenvalues": self.chosen_eigenvalues,
+            "learned": self.learned,
+            "predictive": self.predictive,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -120,6 +142,9 @@ class ExactFitted:
             "noise": state["noise"],
             "chosen_path": state["path"],
             "chosen_eigenvalues": state["eigenvalues"],
+            "learned": state["learned"],
+            "factor_of_widths": state["predictive"].factor,
+            "saved_predictive": state["predictive"],
         }
         self.__dict__.update(values)
 
@@ -128,8 +153,10 @@ def select_exact(settings: ExactSettings, data: Data, say: Callable[[str], None]
     """Choose whatever is left open, and fit. O(n³) time, O(n²) memory."""
     backend = NumpyTiles()
     check_memory(len(data.rows), with_path=isinstance(settings.alpha, str))
-    kernel = fitted_kernel(settings, data, backend)
-    return _finished(settings, data, placed(backend, kernel, data), say)
+    chosen = choose_kernel(settings, data, backend, _SEED, say)
+    widths = widening_factor(chosen, data, settings.fit_intercept, _SEED, say)
+    sample = placed(backend, chosen.kernel, data)
+    return _finished(settings, data, sample, chosen.learned, widths, say)
 
 
 def extend_exact(
@@ -143,29 +170,39 @@ def extend_exact(
     """The fit to all rows, with the kernel as it was."""
     data, _ = extended_data(old.data, X, Y, w, settings.fit_intercept)
     check_memory(len(data.rows), with_path=isinstance(settings.alpha, str))
-    return _finished(settings, data, placed(NumpyTiles(), old.kernel, data), say)
+    sample = placed(NumpyTiles(), old.kernel, data)
+    return _finished(settings, data, sample, old.learned, old.factor_of_widths, say)
 
 
 def _finished(
-    settings: ExactSettings, data: Data, sample: Sample, say: Callable[[str], None]
+    settings: ExactSettings,
+    data: Data,
+    sample: Sample,
+    learned: Learned | None,
+    widths: float,
+    say: Callable[[str], None],
 ) -> ExactFitted:
     say(f"Fitting {len(sample):,} rows exactly")
     unit = sample.points.kernel.unit
     path = None
     eigenvalues = None
-    if isinstance(settings.alpha, str):
+    if settings.alpha == "loo" and learned is not None and learned.criterion == "reml":
+        lam = learned.alpha * float(data.w.mean()) / sample.total
+    elif isinstance(settings.alpha, str):
         basis = _complete(sample, data)
         path = _path(basis, settings, data)
         scores = path.gcv if settings.alpha == "gcv" else path.loo
-        lam = float(tuning.lambda_grid(basis.largest)[np.argmin(scores)])
+        lam = tuning.chosen(settings.alpha, tuning.lambda_grid(basis.largest), scores)
         eigenvalues = basis.E * unit
         del basis  # n×n matrices that the factorisation has to make room for
     else:
         lam = float(settings.alpha) / sample.total / unit
     ridge = dense_ridge(sample, data.Y, lam, settings.fit_intercept)
-    noise = _noise(settings, data, ridge)
+    noise, predictive = _noise(settings, data, ridge, widths)
     kernel = sample.points.kernel
-    return ExactFitted(settings, data, kernel, ridge, noise, path, eigenvalues)
+    return ExactFitted(
+        settings, data, kernel, ridge, noise, path, eigenvalues, learned, widths, predictive
+    )
 
 
 def _complete(sample: Sample, data: Data) -> Basis:
@@ -179,9 +216,35 @@ def _path(basis: Basis, settings: ExactSettings, data: Data) -> tuning.LambdaPat
     return scaled_path(basis, settings.fit_intercept, data, unit)
 
 
-def _noise(settings: ExactSettings, data: Data, ridge: DenseRidge) -> Array:
+def _noise(
+    settings: ExactSettings, data: Data, ridge: DenseRidge, widths: float
+) -> tuple[Array, Predictive | None]:
+    """σ², given or estimated, and the distribution it was taken from: as in `selection`."""
     if settings.noise_variance is not None:
         q = len(data.scale)
-        return np.broadcast_to(np.asarray(settings.noise_variance, dtype=float), (q,)).copy()
+        given = np.asarray(settings.noise_variance, dtype=float)
+        return np.broadcast_to(given, (q,)).copy(), None
+    if settings.alpha == "loo":
+        found = _predictive(ridge, data, settings, widths)
+        return found.noise_variance, found
     squares = data.w @ ridge.residuals() ** 2
-    return estimated_noise(data, squares, float(ridge.left().sum()))
+    return estimated_noise(data, squares, float(ridge.left().sum())), None
+
+
+def _predictive(
+    ridge: DenseRidge,
+    data: Data,
+    settings: ExactSettings,
+    widths: float,
+    noise_variance: Array | None = None,
+) -> Predictive:
+    return distribution(
+        data,
+        ridge.sample.points.kernel,
+        ridge.lam * ridge.sample.total,
+        ridge.left(),
+        residuals=ridge.residuals(),
+        factor=widths,
+        noise_variance=noise_variance,
+        fit_intercept=settings.fit_intercept,
+    )

@@ -13,13 +13,16 @@ from sketchridge.backends import Backend, NumpyTiles, Tall, as_backend
 from sketchridge.basis import Basis, Intercept
 from sketchridge.certify import Certificate, trace_certificate
 from sketchridge.data import Data, placed, question, scaled_path
+from sketchridge.distribution import distribution
 from sketchridge.factor import EntryFactor, Factor, RowFactor, Sample
 from sketchridge.kernels import Kernel
+from sketchridge.learning import Learned
 from sketchridge.precision import Plan
+from sketchridge.predictive import Predictive
 from sketchridge.query import AtPoints
 from sketchridge.ridge import Ridge
 
-__all__ = ["Fitted", "Settings"]
+__all__ = ["Fitted", "Settings", "predictive_distribution"]
 
 Array = np.ndarray
 
@@ -28,7 +31,7 @@ Array = np.ndarray
 class Settings:
     """The parameters of a `SketchedKernelRidge`, checked."""
 
-    kernel: Kernel
+    kernels: tuple[Kernel, ...]  # one, or those among which the data choose
     bandwidth: Any
     alpha: float | str
     sketch: Any
@@ -41,6 +44,11 @@ class Settings:
     dtype: str
     seed: int
     largest_size: int | None = None  # of an automatic sketch, where it is not that of `tuning`
+
+    @property
+    def kernel(self) -> Kernel:
+        """The only kernel, or the first."""
+        return self.kernels[0]
 
     def probe(self, n: int) -> Array:
         """Up to 256 of n rows at which the gap is measured."""
@@ -60,6 +68,9 @@ class Fitted:
     omega: Tall | None  # (n, q): coefficients of the exact mean, where that is the solver
     offset: Array  # (q,)
     grown_gap: float | None  # the gap, where growing the sketch has measured it
+    learned: Learned | None = None  # how the kernel was found
+    factor_of_widths: float = 1.0  # by which intervals are wider because it was
+    saved_predictive: Predictive | None = None  # of a model that was loaded
     saved_certificate: Certificate | None = None  # of a model that was loaded
 
     @property
@@ -114,6 +125,21 @@ class Fitted:
         """Eigenvalues of K̂ in descending order."""
         return self.ridge.basis.E * self.unit
 
+    @property
+    def solver(self) -> str:
+        """Where the mean comes from: "pcg", or "sketch", which is exact too if it is complete."""
+        return "sketch" if self.omega is None else "pcg"
+
+    @cached_property
+    def predictive(self) -> Predictive:
+        """The distribution of new observations, from leave-one-out errors. O(nm²)."""
+        if self.saved_predictive is not None:
+            return self.saved_predictive
+        given = None if self.settings.noise_variance is None else self.noise
+        return predictive_distribution(
+            self.settings, self.ridge, self.data, self.omega, self.factor_of_widths, given
+        )
+
     @cached_property
     def loo_error(self) -> float:
         """Weighted mean of the squared leave-one-out errors, exact for this alpha and sketch."""
@@ -159,6 +185,8 @@ class Fitted:
             "offset": self.offset,
             "gap": self.gap if self.grown_gap is None else self.grown_gap,
             "certificate": self.certificate,
+            "learned": self.learned,
+            "predictive": self.predictive,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -194,8 +222,45 @@ class Fitted:
             "offset": state["offset"],
             "grown_gap": state["gap"],
             "saved_certificate": state["certificate"],
+            "learned": state["learned"],
+            "factor_of_widths": state["predictive"].factor,
+            "saved_predictive": state["predictive"],
         }
         self.__dict__.update(values)
+
+
+def predictive_distribution(
+    settings: Settings,
+    ridge: Ridge,
+    data: Data,
+    omega: Tall | None,
+    factor: float,
+    noise_variance: Array | None = None,
+) -> Predictive:
+    """From the sketched model's leave-one-out errors, or from the exact mean's coefficients ω with
+    the sketched model's widths."""
+    basis = ridge.basis
+    complete = basis.factor.complete
+    left = 1 - ridge.leverages().host()[:, 0]
+    unexplained: Array | float = 0.0
+    if not complete:
+        of_row = basis.T.map(lambda t: (t * t).sum(axis=1)[:, None])
+        missing = basis.sample.diag.map(lambda d, f: (d - f).clip(0, None), of_row)
+        unexplained = missing.host()[:, 0]
+    pivots = basis.factor.pivots if isinstance(basis.factor, RowFactor) else None
+    return distribution(
+        data,
+        basis.sample.points.kernel,
+        ridge.lam * basis.sample.total,
+        left,
+        residuals=ridge.residuals().host() if omega is None else None,
+        dual=None if omega is None else omega.host(),
+        unexplained=unexplained,
+        landmarks=None if complete else pivots,
+        factor=factor,
+        noise_variance=noise_variance,
+        fit_intercept=settings.fit_intercept,
+    )
 
 
 def _placed_again(settings: Settings, data: Data, kernel: Kernel) -> Sample:

@@ -7,18 +7,18 @@ lies where qᵀz = 1 for the unit vector q = M^½ 1, and residuals are taken ort
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from sketchridge.backends import Tall
-from sketchridge.certify import root_weights
 from sketchridge.precision import EPS, rounding
 from sketchridge.progress import status
 from sketchridge.query import AtPoints
 from sketchridge.ridge import Ridge
+from sketchridge.system import System, norms
 
 __all__ = ["PrecisionError", "Refined", "exact_mean", "refined_variance", "v1"]
 
@@ -27,7 +27,6 @@ Judge = Callable[[Array, Array], Array]  # of the norms of z and of the residual
 _BYTES = 2**30  # of the tall matrices while a block of points is refined
 _STEPS = 500  # before the residual is taken afresh
 _WIDTH = 256  # points in a block: wider ones gain little and cost more algebra
-_DEPENDENT = 1e-12  # squared length below which a direction is a combination of the others
 _PATIENCE = 3  # fresh starts that do not halve a residual before a column is given up
 _GAIN = 0.9  # of its smallest residual, below which a column has come closer
 _WAIT = 30  # steps without that before the residual is taken afresh
@@ -81,7 +80,7 @@ def v1(
     def block(system: System, B: Tall, Z: Tall) -> tuple[Tall, Tall]:
         ways = (System(ridge, first), System(ridge, step))
         Z, R = _solve(system, *ways, B, Z, unfinished)
-        z, r = _norms(Z), _norms(R)
+        z, r = norms(Z), norms(R)
         if unfinished(z, r).any():
             worst = float((r / ridge.lam / (z + _TINY)).max()) + lost
             raise PrecisionError(_advice(ridge, (1 + worst) ** 2 - 1, tol))
@@ -92,27 +91,34 @@ def v1(
     return _in_blocks(ridge, query, theta, block)
 
 
-def exact_mean(ridge: Ridge, *, tol: float, step: str) -> tuple[Tall, Array]:
+def exact_mean(
+    ridge: Ridge, *, tol: float, step: str, seconds: float = np.inf
+) -> tuple[Tall, Array]:
     """Coefficients ω (n, q) and offset (q,) of the exact mean k_xᵀω + offset, with
     ‖residual‖ ≤ tol·‖Y‖.
 
-    The mean is then off by at most √(V1(x)Σw)·tol·‖Y‖ at every x, with ‖Y‖² = Σ w y²/Σw.
+    The mean is then off by at most tol·‖Y‖ in the root mean square over the training rows, and by
+    at most √(V1(x)Σw)·tol·‖Y‖ at every x, with ‖Y‖² = Σ w y²/Σw. Where that takes more than so many
+    seconds it raises PrecisionError.
     """
+    start_time = time.monotonic()
     system = System(ridge, "float64", total=0.0)
     Y = ridge.basis.Y.scaled(system.root)
-    scale = _norms(Y)
+    scale = norms(Y)
     scale = np.where(scale > 0, scale, 1.0)
     Y = Y.map(lambda y, s: y / s, small=(scale,))
     if not EPS["float64"] * ridge.basis.largest < ridge.lam:
         raise PrecisionError(_mean_advice(ridge, 1.0, tol))
 
     def unfinished(z: Array, r: Array) -> Array:
+        if time.monotonic() - start_time > seconds:
+            raise PrecisionError(_mean_advice(ridge, float(r.max()), tol))
         return ~(r <= tol)
 
     start = system.precondition(Y)
     quick = System(ridge, step, total=0.0)
     Z, R = _solve(system, system, quick, Y, start, unfinished)
-    reached = float(_norms(R).max(initial=0.0))
+    reached = float(norms(R).max(initial=0.0))
     if not reached <= tol:
         raise PrecisionError(_mean_advice(ridge, reached, tol))
     offset = np.zeros(len(scale))
@@ -120,102 +126,6 @@ def exact_mean(ridge: Ridge, *, tol: float, step: str) -> tuple[Tall, Array]:
         left = Y.map(lambda y, kz: y - kz, system.product(Z))
         offset = system.root.gram(left)[0]
     return Z.map(lambda z, m, s: z * m * s, system.root, small=(scale,)), scale * offset
-
-
-@dataclass(frozen=True, eq=False)
-class System:
-    """(K + λI)z = k with the sketch as preconditioner, products in one precision.
-
-    With an intercept z lies where qᵀz is ``total``.
-    """
-
-    ridge: Ridge
-    precision: str
-    total: float = 1.0
-
-    @cached_property
-    def root(self) -> Tall:
-        """q = M^½ 1: (n, 1)."""
-        return root_weights(self.ridge)
-
-    @cached_property
-    def unit(self) -> Tall:
-        """M^½e/gap, along which z is moved to qᵀz = 1: (n, 1)."""
-        intercept = self.ridge.intercept
-        assert intercept is not None
-        gap = intercept.gap
-        along = intercept.e.map(lambda e, m: e * m / gap, self.root)
-        total = float(self.root.gram(along)[0, 0])  # 1 but for rounding
-        return along.map(lambda u: u / total)
-
-    def product(self, Z: Tall) -> Tall:
-        """(K + λI)Z."""
-        sample = self.ridge.sample
-        lam = self.ridge.lam
-        scaled = Z.scaled(self.root)
-        products = sample.backend.matmul(
-            sample.points, sample.points, scaled, precision=self.precision
-        )
-        return products.map(lambda p, m, z: p * m + lam * z, self.root, Z)
-
-    def project(self, R: Tall) -> Tall:
-        """R with the direction q taken out, where there is an intercept."""
-        if self.ridge.intercept is None:
-            return R
-        along = self.root.gram(R)  # (1, t)
-        return R.map(lambda r, q, a: r - q * a, self.root, small=(along,))
-
-    def residual(self, B: Tall, Z: Tall) -> Tall:
-        return self.project(B.map(lambda b, kz: b - kz, self.product(Z)))
-
-    def precondition(self, R: Tall) -> Tall:
-        """(K̂ + λI)⁻¹R = (R − H D HᵀR)/λ with H = M^½T, then moved to qᵀz = 0."""
-        ridge = self.ridge
-        lam = ridge.lam
-        T = ridge.T
-        b = T.gram(R.scaled(self.root))  # (r, t)
-        fitted = T @ ridge.shrink(b.T).T
-        Z = R.map(lambda r, f, m: (r - f * m) / lam, fitted, self.root)
-        return self._moved(Z, 0.0)
-
-    def start(self, B: Tall, a: Array | None, theta: float) -> Tall:
-        """θ z₂ + (1 − θ) z₃ from k = B (n, t) and a(x) (t, r), which z₂ alone does not need."""
-        Z = self.precondition(B)
-        if a is not None:
-            fitted = self.ridge.basis.factor.F @ (self.ridge.basis.V @ self.ridge.shrink(a).T)
-            Z = Z.map(lambda z, f, m: theta * z + (1 - theta) * f * m, fitted, self.root)
-        return self.normalized(Z)
-
-    def normalized(self, Z: Tall) -> Tall:
-        """Z with qᵀz as it must be, whatever rounding did, where there is an intercept."""
-        return self._moved(Z, self.total)
-
-    def _moved(self, Z: Tall, to: float) -> Tall:
-        if self.ridge.intercept is None:
-            return Z
-        missing = to - self.root.gram(Z)  # (1, t)
-        return Z.map(lambda z, u, a: z + u * a, self.unit, small=(missing,))
-
-    def directions(self, R: Tall, P: Tall | None, Q: Tall | None) -> tuple[Tall, Tall]:
-        """A basis P' of the preconditioned residuals with P'ᵀ(K + λI)P' = I, conjugate to P, and
-        Q' = (K + λI)P'.
-
-        What depends on other columns, or has a curvature below λ by rounding, is left out.
-        """
-        eigh = self.ridge.sample.backend.eigh
-        D = self.precondition(R)
-        if P is not None and Q is not None and P.shape[1]:
-            D = D.map(lambda d, p: d - p, P @ Q.gram(D))
-        length = _norms(D) + _TINY
-        D = D.map(lambda d, s: d / s, small=(length,))
-        squares, U = eigh(D.gram())
-        some = squares > _DEPENDENT
-        P = (D @ (U[:, some] / np.sqrt(squares[some]))).held()
-        Q = self.project(self.product(P))
-        curvature, U = eigh(P.gram(Q))
-        some = curvature > self.ridge.lam / 2
-        U = U[:, some] / np.sqrt(curvature[some])
-        return (P @ U).held(), (Q @ U).held()
 
 
 def _solve(
@@ -227,22 +137,22 @@ def _solve(
     every residual that is judged is taken afresh with ``system``.
     """
     R = first.residual(B, Z)
-    active = unfinished(_norms(Z), _norms(R)) | (first.precision != system.precision)
+    active = unfinished(norms(Z), norms(R)) | (first.precision != system.precision)
     stalls = np.zeros(len(active), dtype=int)
     while active.any():
-        before = _norms(R)
+        before = norms(R)
         drop = 0.0 if quick.precision == system.precision else _DROP
         columns = np.flatnonzero(active)
         moved = _descend(quick, _some(Z, columns), _some(R, columns), unfinished, drop)
         moved = system.normalized(moved)
         left = system.residual(_some(B, columns), moved)
-        after = _norms(left)
+        after = norms(left)
         better = after < before[columns]  # never true of NaN: such a column stays where it was
         Z = _replaced(Z, moved, columns[better], np.flatnonzero(better))
         R = _replaced(R, left, columns[better], np.flatnonzero(better))
         helped = after <= 0.5 * before[columns]
         stalls[columns] = np.where(helped, 0, stalls[columns] + 1)
-        active = unfinished(_norms(Z), _norms(R))
+        active = unfinished(norms(Z), norms(R))
         if (active & (stalls > 0)).any():
             if quick.precision == system.precision:
                 active &= stalls < _PATIENCE
@@ -259,7 +169,7 @@ def _descend(system: System, Z: Tall, R: Tall, unfinished: Judge, drop: float) -
     ``drop``; the point with the smallest residual is its result.
     """
     columns = np.arange(Z.shape[1])
-    best = _norms(R)
+    best = norms(R)
     least = drop * best
     out = Z
     P: Tall | None = None
@@ -274,14 +184,14 @@ def _descend(system: System, Z: Tall, R: Tall, unfinished: Judge, drop: float) -
             length = P.gram(R)
             Z = Z.map(lambda z, p: z + p, P @ length)
             R = R.map(lambda r, q: r - q, Q @ length)
-            size = _norms(R)
+            size = norms(R)
             closer = np.flatnonzero(size < best[columns])  # never true of NaN
             gained = step if (size < _GAIN * best[columns]).any() else gained
             out = _replaced(out, Z, columns[closer], closer)
             best[columns[closer]] = size[closer]
             if not np.isfinite(size).all() or step - gained > _WAIT:
                 break
-            keep = unfinished(_norms(Z), 1.1 * size) & (size > least)
+            keep = unfinished(norms(Z), 1.1 * size) & (size > least)
             say(f"Refining: step {step + 1}, {keep.sum()} of {out.shape[1]} points unfinished")
             if not keep.any():
                 break
@@ -296,11 +206,11 @@ def _walk(system: System, Z: Tall, R: Tall, steps: int) -> Tall:
     lam = system.ridge.lam
     P = system.precondition(R)
     rho = _dots(R, P)
-    solved = EPS["float64"] * _norms(R)
+    solved = EPS["float64"] * norms(R)
     for _ in range(steps):
         Q = system.project(system.product(P))
         curvature = _dots(P, Q)
-        going = (curvature > lam / 2 * _dots(P, P)) & (_norms(R) > solved) & (rho > 0)
+        going = (curvature > lam / 2 * _dots(P, P)) & (norms(R) > solved) & (rho > 0)
         length = np.divide(rho, curvature, out=np.zeros_like(rho), where=going)
         Z = Z.map(lambda z, p, a: z + p * a, P, small=(length,))
         R = R.map(lambda r, q, a: r - q * a, Q, small=(length,))
@@ -339,8 +249,8 @@ def _in_blocks(
             B = B.map(lambda b, s: b / s, small=(scale,))
             a = ridge.features(some) / scale[:, None] if theta < 1 else None
             Z, R = block(system, B, system.start(B, a, theta))
-            std[rows] = scale * _norms(Z) / total
-            bound[rows] = scale * _norms(R) / ridge.lam / total + lost * std[rows]
+            std[rows] = scale * norms(Z) / total
+            bound[rows] = scale * norms(R) / ridge.lam / total + lost * std[rows]
     if not np.isfinite(std).all() or not np.isfinite(bound).all():
         raise PrecisionError(
             f"The refined variances overflow: λ = {ridge.lam:.3g} is far below the largest "
@@ -357,10 +267,6 @@ def _lost(ridge: Ridge) -> float:
 
 def _dots(A: Tall, B: Tall) -> Array:
     return A.sum(lambda a, b: (a * b).sum(axis=0), B)
-
-
-def _norms(A: Tall) -> Array:
-    return np.sqrt(A.sum(lambda a: (a * a).sum(axis=0)))
 
 
 def _some(A: Tall, columns: Array) -> Tall:

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import copy
-import re
 from abc import ABC, abstractmethod
-from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchridge import tuning
-from sketchridge.kernels import Precomputed, as_kernel
+from sketchridge.checks import (
+    check_interval,
+    check_positive,
+    check_range,
+    check_times,
+    checked_weights,
+    explained,
+)
+from sketchridge.chosen import LEARNED
+from sketchridge.kernels import Kernel, ScaledKernel, candidates
+from sketchridge.learning import Step, relevance, spreads
 from sketchridge.notices import warn
 from sketchridge.query import AtPoints
 
-__all__ = ["KernelRegressor", "check_appendable", "check_positive", "check_times"]
+__all__ = ["KernelRegressor"]
 
 Array = np.ndarray
 CRITERIA = ("gcv", "loo")
-BANDWIDTHS = ("median", "gcv")
-_LARGEST = 1e150  # of y: squares must stay within floating point
-_TIMES = re.compile("date|time|duration|period", re.IGNORECASE)  # as types' names begin
-_REMEDIES = {  # by what an error says that gives none
-    "could not convert string": "encode text columns first, for example with OneHotEncoder",
-    "must be a string or a real number": "convert or drop what is no number first",
-    "with a sequence": "give one number in each place, and lists as columns of their own",
-    "truth value of an array": "give one number in each place, and lists as columns of their own",
-}
+BANDWIDTHS = ("median", "gcv", *LEARNED)
 _SILENT = 1e-12  # share of the noise variance below which a point is far from all data
 
 
@@ -87,16 +86,28 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         return mean, std
 
     def predict_interval(
-        self, X: Any, confidence_level: float = 0.95, include_noise: bool = True
+        self,
+        X: Any,
+        confidence_level: float = 0.95,
+        *,
+        include_noise: bool = True,
+        method: str = "loo",
+        side: str = "both",
+        sample_weight: Any = None,
     ) -> tuple[Array, Array]:
-        """Normal intervals around the mean, mean ± z √(V + σ²) or, without noise, mean ± z √V.
+        """Intervals around the mean, mean ± c √(α + gp(x)), for new observations.
 
         Parameters
         ----------
         X : (t, d) array or table.
         confidence_level : the share of intervals that are to hold, between 0 and 1.
-        include_noise : for a new observation, of weight 1; otherwise for the mean itself, whose
-            bias is in neither.
+        include_noise : for a new observation; otherwise for the function, mean ± c √gp(x).
+        method : "loo", c such that so many training rows lie within when each is predicted without
+            itself, which holds whatever the distribution of the noise; or "gaussian", by the
+            quantiles of a normal distribution of variance `predictive_variance`.
+        side : "both", or "lower" or "upper" for a bound on one side, the other being infinite.
+        sample_weight : (t,), precisions of the new observations, 1 unless given: σ²/w is their
+            noise variance.
 
         Returns
         -------
@@ -105,23 +116,50 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         Examples
         --------
         >>> from sketchridge import ExactKernelRidge
-        >>> X = np.linspace(0, 1, 20)[:, None]
-        >>> model = ExactKernelRidge(alpha=0.1, noise_variance=0.01).fit(X, np.sin(6 * X[:, 0]))
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.linspace(0, 1, 100)[:, None]
+        >>> y = np.sin(6 * X[:, 0]) + 0.1 * rng.standard_normal(100)
+        >>> model = ExactKernelRidge(alpha=0.1, fit_intercept=True).fit(X, y)
         >>> low, high = model.predict_interval([[0.5]])
-        >>> low.round(2), high.round(2)
-        (array([-0.08]), array([0.34]))
-        >>> low, high = model.predict_interval([[0.5]], include_noise=False)
-        >>> low.round(2), high.round(2)
-        (array([0.06]), array([0.21]))
+        >>> low.round(1), high.round(1)
+        (array([-0.1]), array([0.4]))
         """
-        if not isinstance(confidence_level, Real) or not 0 < confidence_level < 1:
-            raise ValueError(
-                f"confidence_level must lie strictly between 0 and 1, got {confidence_level!r}."
-            )
-        mean, std = self.predict(X, return_std=True)
-        width = np.sqrt(std**2 + self.noise_variance_) if include_noise else std
-        half = norm.ppf((1 + confidence_level) / 2) * width
-        return mean - half, mean + half
+        check_interval(confidence_level, method, side)
+        query = self._question(X)
+        share = 1 / checked_weights(sample_weight, np.empty((len(query), 1)))
+        mean = self._fitted.mean(query)
+        found = self._fitted.predictive
+        widths = found.half_widths if method == "loo" else found.gaussian_half_widths
+        below, above = widths(
+            self._gp(query),
+            float(confidence_level),
+            side=side,
+            noise_share=share,
+            include_noise=include_noise,
+        )
+        return self._shaped(mean - below), self._shaped(mean + above)
+
+    def predictive_variance(self, X: Any, include_noise: bool = True) -> Array:
+        """ŝ²(α + gp(x)), the variance of a new observation, or ŝ²gp(x), that of the function.
+
+        ŝ² is the amplitude for which leave-one-out errors are as large as predicted. Unlike the
+        variance of the mean it knows of bias and does not vanish far from the data.
+
+        Returns
+        -------
+        variance : (t,), or (t, q) for several targets, in units of y².
+        """
+        query = self._question(X)
+        found = self._fitted.predictive
+        return self._shaped(found.variance(self._gp(query), 1.0, include_noise))
+
+    def noise_at(self, X: Any) -> Array:
+        """σ²(x), the noise variance of a new observation of weight 1: (t,), or (t, q), in units of
+        y². It is the same everywhere."""
+        query = self._question(X)
+        return self._shaped(
+            np.broadcast_to(self._fitted.noise, (len(query), len(self._fitted.noise)))
+        )
 
     # What a fit found
 
@@ -141,6 +179,46 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
     def bandwidth_(self) -> float | Array | None:
         """The bandwidth, one or one for each feature; None for kernels that have none."""
         return copy.copy(getattr(self._found.kernel, "bandwidth", None))
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel, given, chosen or learned, with its bandwidth."""
+        return self._found.kernel
+
+    @property
+    def map_(self) -> Array | None:
+        """M (d, k), with distances ‖(x − z)M‖: diag(1/h) for bandwidths h; None without any."""
+        kernel = self._found.kernel
+        if not isinstance(kernel, ScaledKernel):
+            return None
+        h = np.asarray(kernel.bandwidth, dtype=float)
+        if h.ndim == 2:
+            return h.copy()
+        return np.diag(np.broadcast_to(1 / h, self._found.data.X.shape[1:]))
+
+    @property
+    def feature_relevance_(self) -> Array | None:
+        """How much each feature matters to distances, with sum 1: (d,); None without a map."""
+        M = self.map_
+        data = self._found.data
+        return None if M is None else relevance(M, spreads(data.X, data.w))
+
+    @property
+    def learning_curve_(self) -> tuple[Step, ...]:
+        """What learning the kernel has tried; nothing where it was given."""
+        learned = self._found.learned
+        return () if learned is None else learned.curve
+
+    @property
+    def amplitude_(self) -> float | Array:
+        """ŝ², by which gp is multiplied to be in units of y²; one for each target."""
+        amplitude = self._found.predictive.amplitude / self._found.kernel.unit
+        return float(amplitude[0]) if self._single_target else amplitude
+
+    @property
+    def interval_quantiles_(self) -> Array:
+        """A row for each level that so many rows can give: the level, and for each target c."""
+        return self._found.predictive.quantiles
 
     @property
     def noise_variance_(self) -> float | Array:
@@ -196,7 +274,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         try:
             X = validate_data(self, X, reset=False, dtype=float)
         except (TypeError, ValueError) as error:
-            raise _explained(error) from None
+            raise explained(error) from None
         self._fitted.kernel.check_domain(X)
         return self._fitted.at(X)
 
@@ -206,6 +284,14 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         if kind in ("gp", "bias2"):
             return unit * self._fitted.kernel.unit
         return self._scaled(unit, self.noise_variance_)
+
+    def _gp(self, query: AtPoints) -> Array:
+        """gp(x), in units of the kernel as it is evaluated: (t,)."""
+        return self._fitted.ridge.gp(query)
+
+    def _shaped(self, values: Array) -> Array:
+        """(t, q), or (t,) for one target."""
+        return values[:, 0] if self._single_target else np.array(values)
 
     def _scaled(self, unit: Array, factor: float | Array) -> Array:
         """unit (t,) times a factor for each target: (t,) or (t, q)."""
@@ -259,7 +345,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
             )
             Y = y.reshape(len(y), -1).astype(float)
         except (TypeError, ValueError) as error:
-            raise _explained(error) from None
+            raise explained(error) from None
         if reset:
             self._one_target = y.ndim == 1
         elif Y.shape[1] != len(self._fitted.noise):
@@ -268,12 +354,12 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
                 f"{len(self._fitted.noise)}."
             )
         self._check_noise_variance(Y.shape[1])
-        _check_range(Y)
-        return X, Y, _weights(sample_weight, X)
+        check_range(Y)
+        return X, Y, checked_weights(sample_weight, X)
 
     def _check_parameters(self) -> None:
         """Check every parameter that needs no data."""
-        as_kernel(self.kernel)
+        candidates(self.kernel)
         if isinstance(self.alpha, str):
             if self.alpha not in CRITERIA:
                 raise ValueError(
@@ -283,8 +369,8 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
             check_positive("alpha", self.alpha, "or 'gcv' or 'loo'")
         if isinstance(self.bandwidth, str) and self.bandwidth not in BANDWIDTHS:
             raise ValueError(
-                f"Unknown bandwidth {self.bandwidth!r}: give a number, one for each feature, "
-                "'median' or 'gcv'."
+                f"Unknown bandwidth {self.bandwidth!r}: give a number, one for each feature, a "
+                f"map (d, k), or one of {', '.join(map(repr, BANDWIDTHS))}."
             )
         if isinstance(self.noise_variance, str) and self.noise_variance != "auto":
             raise ValueError(
@@ -310,83 +396,3 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
     @abstractmethod
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit to X (n, d) and y (n,) or (n, q), with a weight for each row."""
-
-
-def check_positive(name: str, value: Any, otherwise: str = "") -> None:
-    """Raise ValueError unless the value is a positive number that floating point can hold."""
-    fine = isinstance(value, Real) and not isinstance(value, bool)
-    try:
-        fine = fine and 0 < float(value) < np.inf
-    except OverflowError:
-        fine = False
-    if not fine:
-        text = f"{name} must be a positive finite number {otherwise}".rstrip()
-        raise ValueError(f"{text}, got {_short(value)}.")
-
-
-def check_appendable(fitted: Any) -> None:
-    """Raise ValueError where partial_fit cannot know what it needs."""
-    if isinstance(fitted.kernel, Precomputed):
-        raise ValueError(
-            "partial_fit cannot append to a precomputed kernel matrix, which lacks the values "
-            "between old and new rows: fit again with the whole matrix, or give the kernel itself."
-        )
-
-
-def check_times(name: str, given: Any) -> None:
-    """Refuse dates, times and durations, which turn into numbers of a unit that nobody chose."""
-    dtypes = getattr(given, "dtypes", getattr(given, "dtype", np.dtype(object)))
-    kinds = {str(dtype) for dtype in (dtypes if np.iterable(dtypes) else [dtypes])}
-    if {"object", "Object"} & kinds:
-        kinds |= {type(value).__name__ for value in np.asarray(given, dtype=object).flat}
-    found = sorted(kind for kind in kinds if _TIMES.match(kind))
-    if found:
-        raise ValueError(
-            f"{name} has dates, times or durations ({', '.join(found)}), of which no unit is "
-            "known: convert them to numbers first, for instance to hours since a date: "
-            "(x - np.datetime64('2024-01-01')) / np.timedelta64(1, 'h')."
-        )
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _weights(sample_weight: Any, X: Array) -> Array:
-    """Weights (n,), 1 unless given; at least one is positive."""
-    if sample_weight is None:
-        return np.ones(len(X))
-    w = _check_sample_weight(sample_weight, X, dtype=float)
-    if (w < 0).any():
-        raise ValueError(
-            f"sample_weight has a negative entry ({w.min():g}): weights are precisions, so they "
-            "must be 0 or more."
-        )
-    if not w.any():
-        raise ValueError("sample_weight is 0 in every row: at least one row must have a weight.")
-    with np.errstate(over="ignore"):
-        total = float(w.sum())
-    if not 1 / _LARGEST < total < _LARGEST:
-        raise ValueError(
-            f"sample_weight has the sum {total:.3g}, whose square is beyond floating point: "
-            "rescale the weights."
-        )
-    return np.array(w)
-
-
-def _check_range(Y: Array) -> None:
-    largest = np.maximum(Y.max(axis=0), -Y.min(axis=0))
-    if ((largest > _LARGEST) | ((largest > 0) & (largest < 1 / _LARGEST))).any():
-        raise ValueError(
-            f"y has values up to {largest.max():.3g}, whose squares are beyond floating point: "
-            "rescale y."
-        )
-
-
-def _explained(error: Exception) -> Exception:
-    """scikit-learn's error, with a remedy where it has none."""
-    for text, remedy in _REMEDIES.items():
-        if text in str(error):
-            return type(error)(f"X and y must be numeric, but {str(error).rstrip('.')}: {remedy}.")
-    return error

@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 
 from sketchridge import tuning
-from sketchridge.backends import Backend, NumpyTiles, as_backend
+from sketchridge.backends import Backend, NumpyTiles, Tall, as_backend
 from sketchridge.basis import Basis, Intercept, basis_of
-from sketchridge.data import Data, estimated_noise, extended_data, fitted_kernel, placed
+from sketchridge.chosen import Penalty, choose_kernel, exact_penalty, widening_factor
+from sketchridge.data import Data, estimated_noise, extended_data, placed
 from sketchridge.factor import Factor, Sample, factorize, sample_of
-from sketchridge.fitted import Fitted, Settings
+from sketchridge.fitted import Fitted, Settings, predictive_distribution
+from sketchridge.learning import Learned
 from sketchridge.notices import warn
 from sketchridge.precision import Plan, make_plan
-from sketchridge.refine import exact_mean
+from sketchridge.predictive import Predictive
+from sketchridge.refine import PrecisionError, exact_mean
 from sketchridge.ridge import Ridge
 from sketchridge.sketches import ArraySketch, RowSketch, Sketch, as_sketch
 
@@ -27,6 +30,11 @@ __all__ = ["extend", "select"]
 Array = np.ndarray
 Say = Callable[[str], None]
 _MEAN_TOL = 1e-8
+_SHARE = 0.005  # of the leave-one-out error on a subsample, by which the mean may be off: that on
+# all rows is smaller, and 1% of it is what may be lost
+_SECONDS = 120.0  # after which an automatic solver gives the exact mean up
+_COMPLETE = 4096  # rows up to which the kernel matrix is taken as a whole
+_EXACT_MEAN = 32_768  # rows up to which the exact mean is worth its time without a GPU
 _SMALLEST = 1e-145  # of λ, whose square divides
 
 
@@ -37,12 +45,13 @@ def select(settings: Settings, data: Data, say: Say) -> Fitted:
     plan = make_plan(settings.dtype, backend.precisions, backend.name, settings.sketch_tol)
     sketch = _sketch(settings, data)
     with backend.alone():
-        kernel = fitted_kernel(settings, data, backend)
-        sample = placed(backend, kernel, data)
+        chosen = choose_kernel(settings, data, backend, settings.seed, say)
+        sample = placed(backend, chosen.kernel, data)
         precision = _sketch_precision(settings, plan, sample, sketch)
         say(f"Fitting {len(sample):,} rows")
         factor = factorize(sample, sketch, precision)
-        return _finished(settings, data, plan, factor, say)
+        widths = widening_factor(chosen, data, settings.fit_intercept, settings.seed, say)
+        return _finished(settings, data, plan, factor, chosen.learned, widths, say)
 
 
 def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: Say) -> Fitted:
@@ -62,7 +71,7 @@ def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: S
             new = backend.place(kernel, kernel.coordinates(X_new))
             sample = sample_of(old.sample.points.append(new), data.w)
             factor = factor.extended(sample, rows.keeps_weights(old.data.rows))
-        return _finished(settings, data, plan, factor, say)
+        return _finished(settings, data, plan, factor, old.learned, old.factor_of_widths, say)
 
 
 def _backend_for(settings: Settings, old: Fitted, n: int) -> Backend:
@@ -112,21 +121,35 @@ def _sketch_precision(settings: Settings, plan: Plan, sample: Sample, sketch: Sk
     return plan.sketch(sample.scales, ratio, sample.backend.precisions)
 
 
-def _finished(settings: Settings, data: Data, plan: Plan, factor: Factor, say: Say) -> Fitted:
+def _finished(
+    settings: Settings,
+    data: Data,
+    plan: Plan,
+    factor: Factor,
+    learned: Learned | None,
+    widths: float,
+    say: Say,
+) -> Fitted:
     """Choose the sketch size and λ, then whatever follows from them."""
     sample = factor.sample
     basis = basis_of(factor, sample.backend.tall(data.Y), data.repeats)
-    variances = tuning.target_scales(data.rows.Y, data.w) * data.scale**2
     automatic = settings.sketch_size is None and not _is_given(settings.sketch)
+    complete = automatic and _is_to_be_complete(settings, factor)
+    penalty = _exact_penalty(settings, data, sample, learned, complete)
+    variances = tuning.target_scales(data.rows.Y, data.w) * data.scale**2
 
     def penalized(basis: Basis) -> Ridge:
-        lam = _penalty(settings, basis, variances, guarded=automatic)
+        guarded = automatic and penalty is None
+        lam = _penalty(settings, basis, variances, penalty, guarded=guarded)
         ratio = basis.largest / lam
         precision = plan.variance(sample.scales, ratio)
         return _ridge(basis, lam, settings, precision, plan.budget)
 
     gap = None
-    if automatic:
+    if complete:
+        say(f"Factorising the kernel matrix of {len(sample):,} rows")
+        ridge = penalized(basis.grown(len(sample)))
+    elif automatic:
         ridge, gap = tuning.grow_sketch(
             basis,
             penalized,
@@ -139,20 +162,47 @@ def _finished(settings: Settings, data: Data, plan: Plan, factor: Factor, say: S
         ridge = penalized(_sized(settings, basis))
         _warn_of_a_small_sketch(settings, ridge)
     _warn_of_rounding(plan, ridge)
-    omega = None
-    offset = ridge.offset
-    if settings.solver == "pcg":
-        say("Solving for the exact mean")
-        step = plan.step(sample.scales, ridge.basis.largest / ridge.lam)
-        omega, offset = exact_mean(ridge, tol=_MEAN_TOL, step=step)
-    noise = _noise(settings, data, ridge)
+    omega, offset = _mean(settings, plan, ridge, penalty, say)
     kernel = sample.points.kernel
-    return Fitted(settings, data, kernel, plan, ridge, noise, omega, offset, gap)
+    noise, predictive = _noise(settings, data, ridge, omega, widths)
+    return Fitted(
+        settings, data, kernel, plan, ridge, noise, omega, offset, gap, learned, widths, predictive
+    )
 
 
-def _penalty(settings: Settings, basis: Basis, variances: Array, *, guarded: bool) -> float:
-    """λ given, or chosen by the data and then, for an automatic size, held where the sketch can
-    follow."""
+def _is_to_be_complete(settings: Settings, factor: Factor) -> bool:
+    """Whether the exact problem is small enough to be solved as a whole. Campaigns, whose sketch
+    has a limit, and criteria other than leave-one-out keep to the sketch."""
+    exact = settings.alpha == "loo" and settings.largest_size is None
+    return exact and isinstance(factor.sketch, RowSketch) and len(factor.sample) <= _COMPLETE
+
+
+def _exact_penalty(
+    settings: Settings, data: Data, sample: Sample, learned: Learned | None, complete: bool
+) -> Penalty | None:
+    """The penalty of the exact problem, where the mean is its mean and too large to see whole; None
+    where λ is given or chosen from the sketch, or from a complete one."""
+    if settings.alpha != "loo" or settings.largest_size is not None:
+        return None
+    if learned is not None and learned.criterion == "reml":
+        return Penalty(learned.alpha * float(data.w.mean()), 1.0)
+    if complete or settings.solver == "sketch":
+        return None
+    return exact_penalty(sample, data, settings.fit_intercept, settings.seed)
+
+
+def _penalty(
+    settings: Settings,
+    basis: Basis,
+    variances: Array,
+    penalty: Penalty | None,
+    *,
+    guarded: bool,
+) -> float:
+    """λ given, that of the exact problem, or chosen by the data and then, for an automatic size,
+    held where the sketch can follow."""
+    if penalty is not None:
+        return penalty.alpha / basis.sample.total
     if isinstance(settings.alpha, str):
         floor = tuning.sketch_floor(basis) if guarded else 0.0
         return tuning.choose_lambda(
@@ -166,6 +216,35 @@ def _penalty(settings: Settings, basis: Basis, variances: Array, *, guarded: boo
             f"{unit * basis.sample.scales.diag:.3g}: give an alpha nearer to them, or rescale X."
         )
     return lam
+
+
+def _mean(
+    settings: Settings, plan: Plan, ridge: Ridge, penalty: Penalty | None, say: Say
+) -> tuple[Tall | None, Array]:
+    """Coefficients of the exact mean and its constant, or None where the sketched mean is taken."""
+    automatic = settings.solver == "auto"
+    if settings.solver == "sketch" or (automatic and not _is_affordable(ridge)):
+        return None, ridge.offset
+    say("Solving for the exact mean")
+    step = plan.step(ridge.sample.scales, ridge.basis.largest / ridge.lam)
+    if not automatic:
+        return exact_mean(ridge, tol=_MEAN_TOL, step=step)
+    tol = max(_MEAN_TOL, _SHARE * (1.0 if penalty is None else penalty.error))
+    try:
+        return exact_mean(ridge, tol=tol, step=step, seconds=_SECONDS)
+    except PrecisionError as error:
+        warn(
+            f"The exact mean was given up after {_SECONDS:.0f} s or for rounding, and the sketched "
+            f"mean is taken ({error}) Give solver='pcg' to wait for it, a larger alpha, or "
+            "solver='sketch' to be silent."
+        )
+        return None, ridge.offset
+
+
+def _is_affordable(ridge: Ridge) -> bool:
+    """Whether the exact mean is another than the sketched one, and few rows or a GPU make it."""
+    few = len(ridge.sample) <= _EXACT_MEAN or not isinstance(ridge.sample.backend, NumpyTiles)
+    return few and not ridge.basis.factor.complete
 
 
 def _ridge(basis: Basis, lam: float, settings: Settings, precision: str, budget: float) -> Ridge:
@@ -186,13 +265,22 @@ def _sized(settings: Settings, basis: Basis) -> Basis:
     return basis.grown(size) if size > sketch.size else basis
 
 
-def _noise(settings: Settings, data: Data, ridge: Ridge) -> Array:
-    """σ², given or estimated: (q,), in units of y²."""
+def _noise(
+    settings: Settings, data: Data, ridge: Ridge, omega: Tall | None, widths: float
+) -> tuple[Array, Predictive | None]:
+    """σ², given or estimated, (q,) in units of y²; and the distribution it was taken from.
+
+    With λ by leave-one-out it is ŝ²α, which does not collapse as df approaches n.
+    """
     if settings.noise_variance is not None:
         q = len(data.scale)
-        return np.broadcast_to(np.asarray(settings.noise_variance, dtype=float), (q,)).copy()
+        given = np.asarray(settings.noise_variance, dtype=float)
+        return np.broadcast_to(given, (q,)).copy(), None
+    if settings.alpha == "loo" and settings.largest_size is None:
+        found = predictive_distribution(settings, ridge, data, omega, widths)
+        return found.noise_variance, found
     squares = np.diagonal(ridge.residuals().gram(weights=ridge.sample.weights))
-    return estimated_noise(data, squares, len(ridge.sample) - ridge.df)
+    return estimated_noise(data, squares, len(ridge.sample) - ridge.df), None
 
 
 def _warn_of_a_small_sketch(settings: Settings, ridge: Ridge) -> None:

@@ -21,6 +21,7 @@ from sketchridge.sketches import RPCholeskySketch
 __all__ = [
     "LambdaPath",
     "choose_lambda",
+    "chosen",
     "gap",
     "gcv_bandwidth",
     "gcv_scores",
@@ -48,6 +49,7 @@ _ERRORS = np.array(
 )
 _PROBE = 256
 _ROWS = 1000
+_WITHIN = 0.01  # of the least leave-one-out error
 _ROUGH = 0.01  # error of the gap that is of no interest
 _EPS = np.finfo(float).eps
 _TINY = np.finfo(float).tiny
@@ -170,10 +172,20 @@ def _loo_block(
 def choose_lambda(
     basis: Basis, criterion: str, fit_intercept: bool, scales: Array, *, floor: float = 0.0
 ) -> float:
-    """The minimiser of GCV or leave-one-out over the grid, not below ``floor``."""
+    """The λ of the grid that GCV or leave-one-out choose, not below ``floor``."""
     lams = lambda_grid(basis.largest)
     score = {"gcv": gcv_scores, "loo": loo_errors}[criterion]
-    return max(float(lams[np.argmin(score(basis, lams, fit_intercept, scales))]), floor)
+    return max(chosen(criterion, lams, score(basis, lams, fit_intercept, scales)), floor)
+
+
+def chosen(criterion: str, lams: Array, scores: Array) -> float:
+    """The minimiser of GCV; the largest λ whose leave-one-out error is within 1% of the least.
+
+    That error is flat toward small λ, where everything is ill-conditioned.
+    """
+    if criterion == "gcv":
+        return float(lams[np.argmin(scores)])
+    return float(lams[scores <= (1 + _WITHIN) * scores.min()][-1])
 
 
 def sketch_floor(basis: Basis) -> float:

@@ -12,12 +12,12 @@ import numpy as np
 
 from sketchridge.active.scratch import Place, Scratch
 from sketchridge.backends import Backend, Points, Tall
+from sketchridge.checks import check_times
 from sketchridge.factor import RowFactor
 from sketchridge.fitted import Fitted
 from sketchridge.kernels import Kernel
 from sketchridge.progress import status
 from sketchridge.query import AtPoints
-from sketchridge.regressor import check_times
 
 __all__ = ["Pool", "PoolSums", "has_sums", "pool_sums", "scores_by_sums"]
 

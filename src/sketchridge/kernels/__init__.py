@@ -28,6 +28,7 @@ __all__ = [
     "Radial",
     "ScaledKernel",
     "as_kernel",
+    "candidates",
 ]
 
 # A name and what makes its kernel when it is called without arguments.
@@ -43,6 +44,20 @@ KERNELS: dict[str, Callable[[], Kernel]] = {
     "periodic_sobolev": PeriodicSobolev,
     "precomputed": Precomputed,
 }
+
+
+CANDIDATES = ("matern32", "matern52", "gaussian")  # of kernel="auto"
+
+
+def candidates(spec: object) -> tuple[Kernel, ...]:
+    """The kernels meant by a parameter: one, or for "auto" those among which the data choose.
+
+    >>> candidates("auto")
+    (Matern32(), Matern52(), Gaussian())
+    """
+    if isinstance(spec, str) and spec == "auto":
+        return tuple(as_kernel(name) for name in CANDIDATES)
+    return (as_kernel(spec),)
 
 
 def as_kernel(spec: object) -> Kernel:
@@ -61,6 +76,6 @@ def as_kernel(spec: object) -> Kernel:
     if callable(spec) and not is_maker:
         return custom_kernel(spec)
     raise ValueError(
-        f"Unknown kernel {spec!r}: give one of {', '.join(map(repr, KERNELS))}, an object of "
-        "sketchridge.kernels, a scikit-learn kernel object or a callable k(X, Z) -> matrix."
+        f"Unknown kernel {spec!r}: give 'auto', one of {', '.join(map(repr, KERNELS))}, an object "
+        "of sketchridge.kernels, a scikit-learn kernel object or a callable k(X, Z) -> matrix."
     )

@@ -1,0 +1,125 @@
+"""What is refused before any work starts, in sentences."""
+
+from __future__ import annotations
+
+import re
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight
+
+from sketchridge.kernels import Precomputed
+
+__all__ = [
+    "check_appendable",
+    "check_interval",
+    "check_positive",
+    "check_range",
+    "check_times",
+    "checked_weights",
+    "explained",
+]
+
+Array = np.ndarray
+_LARGEST = 1e150  # of y: squares must stay within floating point
+_TIMES = re.compile("date|time|duration|period", re.IGNORECASE)  # as types' names begin
+_REMEDIES = {  # by what an error says that gives none
+    "could not convert string": "encode text columns first, for example with OneHotEncoder",
+    "must be a string or a real number": "convert or drop what is no number first",
+    "with a sequence": "give one number in each place, and lists as columns of their own",
+    "truth value of an array": "give one number in each place, and lists as columns of their own",
+}
+
+
+def check_positive(name: str, value: Any, otherwise: str = "") -> None:
+    """Raise ValueError unless the value is a positive number that floating point can hold."""
+    fine = isinstance(value, Real) and not isinstance(value, bool)
+    try:
+        fine = fine and 0 < float(value) < np.inf
+    except OverflowError:
+        fine = False
+    if not fine:
+        text = f"{name} must be a positive finite number {otherwise}".rstrip()
+        raise ValueError(f"{text}, got {_short(value)}.")
+
+
+def check_appendable(fitted: Any) -> None:
+    """Raise ValueError where partial_fit cannot know what it needs."""
+    if isinstance(fitted.kernel, Precomputed):
+        raise ValueError(
+            "partial_fit cannot append to a precomputed kernel matrix, which lacks the values "
+            "between old and new rows: fit again with the whole matrix, or give the kernel itself."
+        )
+
+
+def check_times(name: str, given: Any) -> None:
+    """Refuse dates, times and durations, which turn into numbers of a unit that nobody chose."""
+    dtypes = getattr(given, "dtypes", getattr(given, "dtype", np.dtype(object)))
+    kinds = {str(dtype) for dtype in (dtypes if np.iterable(dtypes) else [dtypes])}
+    if {"object", "Object"} & kinds:
+        kinds |= {type(value).__name__ for value in np.asarray(given, dtype=object).flat}
+    found = sorted(kind for kind in kinds if _TIMES.match(kind))
+    if found:
+        raise ValueError(
+            f"{name} has dates, times or durations ({', '.join(found)}), of which no unit is "
+            "known: convert them to numbers first, for instance to hours since a date: "
+            "(x - np.datetime64('2024-01-01')) / np.timedelta64(1, 'h')."
+        )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def checked_weights(sample_weight: Any, X: Array) -> Array:
+    """Weights (n,), 1 unless given; at least one is positive."""
+    if sample_weight is None:
+        return np.ones(len(X))
+    w = _check_sample_weight(sample_weight, X, dtype=float)
+    if (w < 0).any():
+        raise ValueError(
+            f"sample_weight has a negative entry ({w.min():g}): weights are precisions, so they "
+            "must be 0 or more."
+        )
+    if not w.any():
+        raise ValueError("sample_weight is 0 in every row: at least one row must have a weight.")
+    with np.errstate(over="ignore"):
+        total = float(w.sum())
+    if not 1 / _LARGEST < total < _LARGEST:
+        raise ValueError(
+            f"sample_weight has the sum {total:.3g}, whose square is beyond floating point: "
+            "rescale the weights."
+        )
+    return np.array(w)
+
+
+def check_range(Y: Array) -> None:
+    """Raise ValueError where squares of y leave floating point."""
+    largest = np.maximum(Y.max(axis=0), -Y.min(axis=0))
+    if ((largest > _LARGEST) | ((largest > 0) & (largest < 1 / _LARGEST))).any():
+        raise ValueError(
+            f"y has values up to {largest.max():.3g}, whose squares are beyond floating point: "
+            "rescale y."
+        )
+
+
+def explained(error: Exception) -> Exception:
+    """scikit-learn's error, with a remedy where it has none."""
+    for text, remedy in _REMEDIES.items():
+        if text in str(error):
+            return type(error)(f"X and y must be numeric, but {str(error).rstrip('.')}: {remedy}.")
+    return error
+
+
+def check_interval(confidence_level: Any, method: Any, side: Any) -> None:
+    """Raise ValueError unless these are the level, method and side of an interval."""
+    if not isinstance(confidence_level, Real) or not 0 < float(confidence_level) < 1:
+        raise ValueError(
+            f"confidence_level must lie strictly between 0 and 1, got {confidence_level!r}."
+        )
+    if method not in ("loo", "gaussian"):
+        raise ValueError(f"Unknown method {method!r}: give 'loo' or 'gaussian'.")
+    if side not in ("both", "lower", "upper"):
+        raise ValueError(f"Unknown side {side!r}: give 'both', 'lower' or 'upper'.")

@@ -1,0 +1,180 @@
+"""The kernel of a fit: as it was given, with a bandwidth from the data, or learned; and the penalty
+of the exact problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sketchridge import tuning
+from sketchridge.backends import Backend
+from sketchridge.data import Data
+from sketchridge.factor import Sample
+from sketchridge.kernels import Kernel, Radial, ScaledKernel
+from sketchridge.learning import Learned, cross_fitted_factor, learn
+from sketchridge.loo import Problem, best_alpha
+
+__all__ = ["LEARNED", "Chosen", "Penalty", "choose_kernel", "exact_penalty", "widening_factor"]
+
+Array = np.ndarray
+Say = Callable[[str], None]
+LEARNED = {"ard": ["ard"], "full": ["full"], "auto": ["isotropic", "ard", "full"]}
+_ROWS = 2000  # of the exact problem on which its penalty is chosen
+_COMPARED = 1000  # rows on which kernels of a given bandwidth are compared
+_FEW = 300  # rows below which learning narrows intervals that leave-one-out makes
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """A kernel with its bandwidth and centre fixed, and how it was learned where it was."""
+
+    kernel: Kernel
+    learned: Learned | None = None
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """α of the exact problem in units of the evaluated kernel, and the root mean squared
+    leave-one-out error with it, in standard deviations of y."""
+
+    alpha: float
+    error: float
+
+
+def choose_kernel(settings: Any, data: Data, backend: Backend, seed: int, say: Say) -> Chosen:
+    """The kernel with its bandwidth and centre fixed."""
+    X = data.X
+    for kernel in settings.kernels:
+        kernel.check(X)
+        kernel.check_domain(X)
+    forms = _forms(settings)
+    if forms:
+        found = learn(
+            X,
+            data.Y,
+            data.w,
+            kernels=settings.kernels,
+            forms=forms,
+            fit_intercept=settings.fit_intercept,
+            seed=seed,
+            say=say,
+        )
+        return Chosen(found.kernel.fitted(X), found)
+    fixed = [_with_bandwidth(kernel, settings, data, backend) for kernel in settings.kernels]
+    if len(fixed) == 1:
+        return Chosen(fixed[0])
+    return Chosen(min(fixed, key=lambda kernel: _error(kernel, settings, data, seed)))
+
+
+def _forms(settings: Any) -> list[str]:
+    """The forms of a bandwidth that is to be learned; none where it is given."""
+    asked = settings.bandwidth
+    if not isinstance(asked, str) or asked not in LEARNED:
+        return []
+    first = settings.kernels[0]
+    is_learnable = isinstance(first, Radial) and first.slope is not None
+    if asked != "auto" and not is_learnable:
+        raise ValueError(
+            f"bandwidth={asked!r} is learned by the slope of a radial kernel's profile, which "
+            f"{first!r} does not have: use 'matern32', 'matern52', 'gaussian' or "
+            "Radial(profile, slope), or another bandwidth."
+        )
+    is_given = getattr(first, "bandwidth", None) is not None
+    return LEARNED[asked] if is_learnable and not is_given else []
+
+
+def _with_bandwidth(kernel: Kernel, settings: Any, data: Data, backend: Backend) -> Kernel:
+    X = data.X
+    bandwidth = settings.bandwidth
+    if not isinstance(kernel, ScaledKernel):
+        if bandwidth is not None and not isinstance(bandwidth, str):
+            raise ValueError(
+                f"The kernel {kernel!r} has no bandwidth, but bandwidth={bandwidth!r} was given: "
+                "leave it at its default and set the kernel's own parameters."
+            )
+        return kernel.fitted(X)
+    if isinstance(bandwidth, str) and bandwidth != "gcv":
+        own = kernel.bandwidth
+        chosen = tuning.median_bandwidth(X, kernel) if own is None else own
+    elif isinstance(bandwidth, str):
+        chosen = tuning.gcv_bandwidth(
+            backend, kernel, X, data.Y, data.w, settings.fit_intercept, data.repeats
+        )
+    else:
+        chosen = bandwidth
+    return kernel.with_bandwidth(_checked_bandwidth(chosen, X.shape[1])).fitted(X)
+
+
+def _checked_bandwidth(bandwidth: Any, d: int) -> float | Array:
+    try:
+        values = np.array(bandwidth, dtype=float)
+    except (TypeError, ValueError):
+        values = np.array(np.nan)
+    if values.ndim == 2 and len(values) == d and values.size and np.isfinite(values).all():
+        return values
+    positive = bool(np.isfinite(values).all()) and bool((values > 0).all())
+    if values.shape not in ((), (d,)) or not positive:
+        raise ValueError(
+            f"bandwidth must be a positive finite number, one such number for each of the {d} "
+            f"features, a map ({d}, k), 'median', 'gcv', 'ard', 'full' or 'auto', got "
+            f"{bandwidth!r}."
+        )
+    return values if values.ndim else float(values)
+
+
+def _error(kernel: Kernel, settings: Any, data: Data, seed: int) -> float:
+    """The least leave-one-out error of a kernel over α, on some rows."""
+    rows = _some_rows(len(data.w), _COMPARED, seed)
+    problem = _problem(data, rows, settings.fit_intercept)
+    X = data.X[rows]
+    return float(best_alpha(kernel(X, X), problem).loo.min())
+
+
+def exact_penalty(sample: Sample, data: Data, fit_intercept: bool, seed: int) -> Penalty:
+    """The largest α whose leave-one-out error on up to 2,000 rows is within 1% of the least.
+
+    α is noise over amplitude: it carries over to all rows, as λ does not. O(2,000³).
+    """
+    rows = _some_rows(len(sample), _ROWS, seed)
+    points = sample.points.take(rows)
+    G = sample.backend.block(points, points).host()
+    path = best_alpha(G, _problem(data, rows, fit_intercept))
+    chosen = path.loo[np.argmin(np.abs(path.alphas - path.alpha))]
+    return Penalty(path.alpha * float(data.w.mean()), float(np.sqrt(chosen)))
+
+
+def widening_factor(chosen: Chosen, data: Data, fit_intercept: bool, seed: int, say: Say) -> float:
+    """By how much intervals are to be wider because the kernel was learned on the same rows."""
+    found = chosen.learned
+    if found is None or len(data.w) >= _FEW:
+        return 1.0
+    return cross_fitted_factor(
+        data.X,
+        data.Y,
+        data.w,
+        kernel=found.kernel,
+        form=found.form,
+        fit_intercept=fit_intercept,
+        seed=seed,
+        say=say,
+    )
+
+
+def _problem(data: Data, rows: Array, fit_intercept: bool) -> Problem:
+    """Some rows, with targets in standard deviations and weights with mean 1."""
+    w = data.w
+    Y = data.Y
+    mean = w @ Y / w.sum()
+    deviation = np.sqrt(w @ (Y - mean) ** 2 / w.sum())
+    varies = deviation > 0
+    scaled = Y[:, varies] / deviation[varies]
+    return Problem(data.X[rows], scaled[rows], w[rows] / w.mean(), fit_intercept)
+
+
+def _some_rows(n: int, count: int, seed: int) -> Array:
+    if n <= count:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).choice(n, size=count, replace=False))
