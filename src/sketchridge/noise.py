@@ -92,6 +92,9 @@ def landmark_map(G: Array) -> Array:
     """R (p, r) with features ψ(x) = k(x, X_p) R, from the kernel matrix G (p, p) of p rows.
 
     R = U diag(λ)^(−1/2): ψ(x)ᵀψ(z) is the Nyström kernel of the p rows.
+
+    >>> landmark_map(np.array([[4.0]]))
+    array([[0.5]])
     """
     values, U = eigh(G)
     keep = values > len(G) * np.finfo(float).eps * values[-1]
