@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.special import logsumexp
 
 from sketchridge.predictive import ranks_of
 from sketchridge.scores import Scores
@@ -23,7 +24,7 @@ _TINY = np.finfo(float).tiny
 
 @dataclass(frozen=True, eq=False)
 class NoiseModel:
-    """g(x) = exp(constant + ψ(x)ᵀθ), the noise at x over that of constant noise."""
+    """g(x) = exp(constant + ψ(x)ᵀθ), the noise at x over the mean noise of the training rows."""
 
     theta: Array  # (m,)
     constant: float
@@ -52,45 +53,48 @@ def fit_varying(features: Array, scores: Scores) -> NoiseModel:
     """Fit g by the gamma likelihood of squared leave-one-out residuals.
 
     r_i² has the mean s²μ_i, μ_i = α g(x_i)/w_i + gp₋ᵢ(x_i), and log g is a ridge regression on
-    features: Σ ½(log μ_i + z_i) + ½β‖θ‖², z_i = r_i²/(s²μ_i), is least; beyond 16 z_i grows as its
-    logarithm. Several targets share one g, since they share the weights of the mean. β is chosen by
-    the same loss, each row left out to first order.
+    features, normalised so that g has the mean 1 over the rows: s² and θ make
+    Σ ½(log s²μ_i + z_i) + ½β‖θ‖² least, z_i = r_i²/(s²μ_i), which beyond 16 grows as its logarithm.
+    Several targets share one g, since they share the weights of the mean. β is chosen by the same
+    loss, each row left out to first order.
 
     Parameters
     ----------
     features : (n, m), ψ(x_i) of the training rows; 100 to 300 are enough. O(Nm²) a step.
-    scores : of the fit with constant noise, or of weights.
+    scores : of the fit with constant noise.
 
     >>> rng = np.random.default_rng(0)
     >>> x = rng.uniform(-1, 1, (500, 1))
     >>> r = np.exp(x) * rng.standard_normal((500, 1))
     >>> from sketchridge.scores import scores_of
     >>> noise = fit_varying(x, scores_of(r, np.ones(500), np.ones(500)))
-    >>> bool(noise.kept), float((np.log(noise(np.array([[1.0]])) / noise(-np.ones((1, 1)))))[0] > 3)
-    (True, 1.0)
+    >>> noise.kept, noise.theta.round(1)
+    (True, array([2.]))
     """
     data = _squares(features, scores)
-    theta = np.zeros(data.Phi.shape[1])
-    best: tuple[float, float, Array, Array] | None = None
+    theta = np.zeros(data.Phi.shape[1] + 1)
+    fits = []
     for beta in _PENALTIES:
         theta = _fitted(data, theta, beta)
         f = _left_out(data, theta, beta)
-        loss = float(data.share @ _deviance(data, f))
-        if best is None or loss < best[0]:
-            best = loss, beta, theta, f
-    assert best is not None
-    _, beta, theta, f = best
-    inside = data.Phi @ theta
+        loss = float(data.share @ _deviance(data, f, theta[-1]))
+        fits.append(_Fit(loss, beta, theta, f))
+    best = min(fits, key=lambda fit: fit.loss)
+    inside = data.log_g(best.theta)
     limits = float(inside.min()), float(inside.max())
-    g = np.exp(np.clip(f, *limits))
+    g = np.exp(np.clip(best.left_out, *limits))
     gain, error = _gain(scores, scores.with_noise(scores.noise * g))
-    return NoiseModel(theta[:-1], float(theta[-1]), beta, limits, g, gain, error)
+    constant = -data.log_mean(data.Phi @ best.theta[:-1])
+    return NoiseModel(best.theta[:-1], constant, best.beta, limits, g, gain, error)
 
 
 def landmark_map(G: Array) -> Array:
     """R (p, r) with features ψ(x) = k(x, X_p) R, from the kernel matrix G (p, p) of p rows.
 
     R = U diag(λ)^(−1/2): ψ(x)ᵀψ(z) is the Nyström kernel of the p rows.
+
+    >>> landmark_map(np.array([[4.0]]))
+    array([[0.5]])
     """
     values, U = eigh(G)
     keep = values > len(G) * np.finfo(float).eps * values[-1]
@@ -98,42 +102,57 @@ def landmark_map(G: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
+class _Fit:
+    loss: float  # of left-out rows
+    beta: float
+    theta: Array  # (m + 1,): the last is log s², over the amplitude for constant noise
+    left_out: Array  # (N,): log g
+
+
+@dataclass(frozen=True, eq=False)
 class _Squares:
-    Phi: Array  # (N, m + 1), the last column 1
-    ratio: Array  # (N,): r_i²/s², mean over targets
+    Phi: Array  # (N, m)
+    ratio: Array  # (N,): r_i²/s², mean over targets, s² that for constant noise
     noise: Array  # (N,)
     rest: Array  # (N,): gp
     share: Array  # (N,): masses times half the number of targets
     at: Array  # (N,)
 
-    def mu(self, f: Array) -> Array:
-        return self.noise * np.exp(f) + self.rest
+    def log_mean(self, f: Array) -> float:
+        """The log of the mean of eᶠ."""
+        return float(logsumexp(f, b=self.share) - np.log(self.share.sum()))
+
+    def log_g(self, theta: Array) -> Array:
+        f = self.Phi @ theta[:-1]
+        return f - self.log_mean(f)
 
 
 def _squares(features: Array, scores: Scores) -> _Squares:
-    Phi = np.column_stack([features[scores.at], np.ones(len(scores.at))])
     s2 = np.maximum(scores.amplitude, _TINY)
     ratio = (scores.residuals**2 / s2).mean(axis=1)
     rest = np.maximum(scores.variances - scores.noise, 0)
     share = scores.masses * (len(s2) / 2)
-    return _Squares(Phi, ratio, scores.noise, rest, share, scores.at)
+    return _Squares(features[scores.at], ratio, scores.noise, rest, share, scores.at)
 
 
-def _deviance(data: _Squares, f: Array) -> Array:
-    """log μ + z, z growing as its logarithm beyond 16: (N,)."""
-    mu = data.mu(f)
-    z = data.ratio / mu
+def _deviance(data: _Squares, log_g: Array, log_s2: float) -> Array:
+    """log s²μ + z, z growing as its logarithm beyond 16: (N,)."""
+    mean = np.exp(log_s2) * (data.noise * np.exp(log_g) + data.rest)
+    z = data.ratio / mean
     beyond = _OUTLIER * np.log(np.maximum(z / _OUTLIER, 1.0))
-    return np.log(mu) + np.minimum(z, _OUTLIER) + beyond
+    return np.log(mean) + np.minimum(z, _OUTLIER) + beyond
+
+
+def _loss(data: _Squares, theta: Array, beta: float) -> float:
+    penalty = beta * (theta[:-1] @ theta[:-1]) / 2
+    return float(data.share @ _deviance(data, data.log_g(theta), theta[-1]) + penalty)
 
 
 def _fitted(data: _Squares, theta: Array, beta: float) -> Array:
     """Fisher scoring from theta on, with halved steps where the loss would rise."""
     loss = _loss(data, theta, beta)
     for _ in range(_STEPS):
-        part, pull = _working(data, data.Phi @ theta)
-        gradient = data.Phi.T @ (data.share * part * pull) - _ridge(data, beta) * theta
-        step = cho_solve(_hessian(data, part, beta), gradient)
+        step = _step(data, theta, beta)
         before = loss
         for _ in range(_STEPS):
             loss = _loss(data, theta + step, beta)
@@ -148,42 +167,46 @@ def _fitted(data: _Squares, theta: Array, beta: float) -> Array:
     return theta
 
 
+def _step(data: _Squares, theta: Array, beta: float) -> Array:
+    _, J, pull = _working(data, theta)
+    gradient = J.T @ (data.share * pull) - _ridge(data, beta) * theta
+    return cho_solve(_hessian(data, J, beta), gradient)
+
+
 def _left_out(data: _Squares, theta: Array, beta: float) -> Array:
-    """f₋ᵢ = f_i − Σ h_j e_j/(1 − Σ h_j), sums over the observations of i's distinct row: (N,).
+    """log g at each row without that row, by one Fisher step from the fit to all: (N,).
 
-    h_j = W_j ψ_jᵀ(ΨᵀWΨ + β)⁻¹ψ_j and e_j are leverage and residual of the last Fisher step.
+    Σ_j share_j pull_j J_j/(1 − h) is taken from the gradient, j the observations of the distinct
+    row and h = Σ_j share_j J_jᵀH⁻¹J_j their leverage.
     """
-    f = data.Phi @ theta
-    part, pull = _working(data, f)
-    solved = cho_solve(_hessian(data, part, beta), data.Phi.T)
-    quadratic = np.einsum("ij,ji->i", data.Phi, solved)
-    h = np.bincount(data.at, data.share * part**2 * quadratic)[data.at]
-    he = np.bincount(data.at, data.share * part * pull * quadratic)[data.at]
-    return f - he / np.maximum(1 - h, 0.1)
+    centred, J, pull = _working(data, theta)
+    solved = cho_solve(_hessian(data, J, beta), J.T)  # (m + 1, N)
+    leverage = data.share * np.einsum("ij,ji->i", J, solved)
+    moved = data.share * pull * np.einsum("ij,ji->i", centred, solved[:-1])
+    h, change = (np.bincount(data.at, part)[data.at] for part in (leverage, moved))
+    return data.log_g(theta) - change / np.maximum(1 - h, 0.1)
 
 
-def _working(data: _Squares, f: Array) -> tuple[Array, Array]:
-    """The noise's part of μ, ∂log μ/∂f, and min(z, 16) − 1: each (N,)."""
-    mu = data.mu(f)
-    return data.noise * np.exp(f) / mu, np.minimum(data.ratio / mu, _OUTLIER) - 1
+def _working(data: _Squares, theta: Array) -> tuple[Array, Array, Array]:
+    """∂log g/∂θ (N, m), J = ∂log(s²μ)/∂(θ, log s²) (N, m + 1), and min(z, 16) − 1 (N,)."""
+    g = np.exp(data.log_g(theta))
+    mu = data.noise * g + data.rest
+    weights = data.share * g / (data.share @ g)
+    centred = data.Phi - weights @ data.Phi
+    J = np.column_stack([centred * (data.noise * g / mu)[:, None], np.ones(len(mu))])
+    return centred, J, np.minimum(data.ratio / (np.exp(theta[-1]) * mu), _OUTLIER) - 1
 
 
 def _ridge(data: _Squares, beta: float) -> Array:
-    """β for every feature; next to nothing for the constant, which noise-free data do not know."""
-    return np.append(np.full(data.Phi.shape[1] - 1, beta), 1e-6)
+    """β for every feature, nothing for log s²."""
+    return np.append(np.full(data.Phi.shape[1], beta), 0.0)
 
 
-def _hessian(data: _Squares, part: Array, beta: float) -> tuple[Array, bool]:
-    """The Cholesky factor of ΨᵀWΨ + β, W = share·part² Fisher's weights."""
-    weighted = data.Phi * (np.sqrt(data.share) * part)[:, None]
-    H = weighted.T @ weighted
+def _hessian(data: _Squares, J: Array, beta: float) -> tuple[Array, bool]:
+    """The Cholesky factor of H = Jᵀ diag(share) J + β."""
+    H = J.T @ (J * data.share[:, None])
     H[np.diag_indices_from(H)] += _ridge(data, beta)
     return cho_factor(H, lower=True)
-
-
-def _loss(data: _Squares, theta: Array, beta: float) -> float:
-    penalty = _ridge(data, beta) @ theta**2 / 2
-    return float(data.share @ _deviance(data, data.Phi @ theta) + penalty)
 
 
 def _gain(constant: Scores, varying: Scores) -> tuple[float, float]:

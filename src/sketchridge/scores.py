@@ -97,6 +97,9 @@ def leverage_residuals(
 
     r_i = e_i/(1 − h_i) and 1/B_ii = α/(w_i(1 − h_i)), the constant included in h. They are the
     first three arguments of `scores_of`.
+
+    >>> leverage_residuals(np.array([[1.0]]), np.array([0.5]), np.array([2.0]), alpha=1.0)
+    (array([[2.]]), array([1.]), array([0.5]))
     """
     left = np.maximum(1 - leverages, _EPS)
     noise = alpha / weights
@@ -109,6 +112,10 @@ def probe_residuals(
     """Exact r_i (p, q) and 1/B_ii (p,) at p rows, from the columns B e_i (n, p).
 
     With an intercept ``constant`` is B1 (n,). Y is (n, q).
+
+    >>> B = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> probe_residuals(B[:, [1]], np.array([1]), np.array([[0.0], [3.0]]))
+    (array([[3.]]), array([0.5]))
     """
     if constant is not None:
         columns = columns - np.outer(constant, constant[rows] / constant.sum())
@@ -124,6 +131,13 @@ def each_observation(scores: Scores, rows: Rows, alpha: float) -> Scores:
     each counts 1/k, so that every distinct row counts once. Equal y of a row are one observation of
     their summed weight. So the average of the r_ij is the r_i of a row of that weight, and a row
     given twice is a row of weight 2 in everything.
+
+    >>> from sketchridge.rows import merged
+    >>> rows = merged(np.zeros((2, 1)), np.array([[1.0], [3.0]]), np.ones(2))
+    >>> mean = scores_of(np.array([[2.0]]), np.array([1.5]), np.array([0.5]))  # weight 2, α = 1
+    >>> found = each_observation(mean, rows, alpha=1.0)
+    >>> found.residuals[:, 0], found.variances, found.masses
+    (array([1., 3.]), array([2., 2.]), array([0.5, 0.5]))
     """
     if len(rows.first) == len(rows.group):
         return scores
@@ -140,7 +154,11 @@ def each_observation(scores: Scores, rows: Rows, alpha: float) -> Scores:
 
 
 def spread_of(Y: Array, w: Array, fit_intercept: bool) -> Array:
-    """The root mean square of Y (n, q) about its mean, or without an intercept about 0: (q,)."""
+    """The root mean square of Y (n, q) about its mean, or without an intercept about 0: (q,).
+
+    >>> spread_of(np.array([[1.0], [3.0]]), np.ones(2), fit_intercept=True)
+    array([1.])
+    """
     centre = w @ Y / w.sum() if fit_intercept else 0.0
     return np.sqrt(w @ (Y - centre) ** 2 / w.sum())
 
@@ -151,6 +169,9 @@ def widening(held_out: Array, left_out: Array, amplitude: Array) -> float:
     A kernel learned on the rows whose residuals make the interval narrows it. Below 300 rows the
     remedy is to learn on four fifths and score the rest, five times: ``held_out`` (·, q) are those
     scores, ``left_out`` (·, q) the leave-one-out scores of the same learnings.
+
+    >>> widening(np.full((5, 1), 3.0), np.full((20, 1), 2.0), np.ones(1))
+    1.5
     """
     scale = np.maximum(amplitude, _TINY)
     outside, inside = ((scores**2 / scale).mean() for scores in (held_out, left_out))
