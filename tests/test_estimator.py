@@ -85,7 +85,19 @@ def test_constructor_is_that_of_the_design(cls, defaults):
         ("fit", {"X": ..., "y": ..., "sample_weight": None}),
         ("partial_fit", {"X": ..., "y": ..., "sample_weight": None}),
         ("predict", {"X": ..., "return_std": False}),
-        ("predict_interval", {"X": ..., "confidence_level": 0.95, "include_noise": True}),
+        (
+            "predict_interval",
+            {
+                "X": ...,
+                "confidence_level": 0.95,
+                "include_noise": True,
+                "method": "loo",
+                "side": "both",
+                "sample_weight": None,
+            },
+        ),
+        ("predictive_variance", {"X": ..., "include_noise": True}),
+        ("noise_at", {"X": ...}),
     ],
 )
 @classes
