@@ -21,8 +21,9 @@ _ALPHA = 1e-8, 1e3
 _PULL = 1e-3
 _FLOOR = 1e6  # the criterion where there is none
 _EVALUATIONS = 60
-_TOLERANCE = 1e-4
+_TOLERANCE = 3e-5
 _START_ROWS = 300
+_START_ALPHA = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,20 +141,25 @@ def descend(
     return Descent(kernel, chart, best[1], tuple(values), time.perf_counter() - begun)
 
 
-def started(criterion: str, kernel: Radial, problem: Problem) -> Chart:
-    """The isotropic bandwidth and penalty, on a coarse grid and a few rows, to descend from.
+def started(criterion: str, kernel: Radial, problem: Problem, form: str) -> Chart:
+    """One bandwidth, the best of a coarse grid on a few rows, and a penalty to descend from.
 
-    Without the grid a function of high frequency is taken for noise.
+    Without the grid a function of high frequency is taken for noise. Many bandwidths start at an
+    α of 0.05 and at most twice the median distance whatever seems best: from small α they end in
+    poor minima, and among many features that do not matter the best seems to be a flat kernel,
+    which no descent leaves.
     """
     few = problem.some(slice(0, _START_ROWS))
     median = median_distance(few.X)
-    best = np.inf, median, 0.05
-    for bandwidth in np.clip(median * 2.0 ** np.arange(-4, 4), *_BANDWIDTHS):
-        for alpha in (1e-4, 1e-2, 1.0):
+    alphas = (1.0, 1e-2, 1e-4) if form == "isotropic" else (_START_ALPHA,)
+    factors = 2.0 ** np.arange(3 if form == "isotropic" else 1, -5, -1)
+    best = np.inf, median, _START_ALPHA
+    for bandwidth in np.clip(median * factors, *_BANDWIDTHS):
+        for alpha in alphas:
             found = criterion_at(criterion, kernel, few.X / bandwidth, alpha, few)
-            if found is not None and found[0] < best[0]:
+            if found is not None and found[0] < best[0] - _TOLERANCE:
                 best = found[0], float(bandwidth), alpha
-    return Chart("isotropic", np.full(problem.X.shape[1], best[1]), best[2])
+    return Chart(form, np.full(problem.X.shape[1], best[1]), best[2])
 
 
 def median_distance(X: Array) -> float:

@@ -23,6 +23,8 @@ _LIKELIHOOD = 400  # rows below which the restricted likelihood is the better cr
 _FEW = 30  # rows below which one bandwidth is all that can be learned
 _FULL = 500  # rows below which a full map is not tried
 _FOLDS = 5
+_IN_TURN = 200  # rows below which all are held out in turn, to choose a form
+_TURNS = 4
 _TAILS = 0.05, 0.95
 _NARROW = 1e-6  # of the largest deviation: quantiles closer than that say nothing
 _ROUNDING = 1e-14
@@ -146,7 +148,7 @@ def cross_fitted_factor(
         say(f"Learning the kernel without a fifth of the rows: {fold + 1} of {_FOLDS}")
         held = np.arange(len(X)) % _FOLDS == fold
         race = _Race(problem.some(~held), criterion, [form], None, lambda text: None)
-        found = race.learned(kernel, form, len(race.problem))
+        found = race.learned(kernel, form, race.problem)
         ratios.append(_score_ratios(found, race.problem, problem.some(held)))
     pooled = np.concatenate(ratios)
     return max(1.0, float(np.sqrt(pooled.mean())))
@@ -194,10 +196,10 @@ class _Race:
         """The kernel and form chosen, learned on all rows of the subsample."""
         forms = self.forms
         if len(kernels) * len(forms) == 1:
-            return self.learned(kernels[0], forms[0], self.size(forms[0]))
+            return self.learned(kernels[0], forms[0], self.head(self.size(forms[0])))
         common = "isotropic" if list(forms) == ["isotropic"] else "ard"
         first = self.tried(kernels[0], common)
-        others = [self.tried(kernel, common, first.found) for kernel in kernels[1:]]
+        others = [self.tried(kernel, common) for kernel in kernels[1:]]
         best = min([first, *others], key=lambda each: each.score)
         tried = [best] if common in forms else []
         kernel = best.found.kernel
@@ -207,44 +209,50 @@ class _Race:
         if more <= self.learning_rows(chosen.form):
             return chosen.found
         self.say(f"Learning the kernel: {chosen.form}, {more} rows")
-        return descend(
-            self.criterion,
-            kernel,
-            self.problem.some(slice(0, more)),
-            chosen.found.chart,
-            chosen.found.theta,
-        )
+        found = chosen.found
+        return descend(self.criterion, kernel, self.head(more), found.chart, found.theta)
+
+    def head(self, rows: int) -> Problem:
+        return self.problem.some(slice(0, rows))
 
     def learning_rows(self, form: str) -> int:
         """How many rows a candidate is learned on, so that a quarter is left to score it."""
         return min(self.size(form), 3 * len(self.problem) // 4)
 
     def tried(self, kernel: Radial, form: str, near: Descent | None = None) -> _Candidate:
-        """A candidate with its held-out errors; it starts from a result that is near."""
-        found = self.learned(kernel, form, self.learning_rows(form), near)
-        fitted = max(self.learning_rows(form) for form in self.forms)
-        held = self.problem.some(slice(fitted, fitted + _HELD_OUT))
-        errors = _squared_errors(found, self.problem.some(slice(0, fitted)), held)
-        candidate = _Candidate(found, errors, held.w)
-        count = len(found.values)
-        self.steps.append(
-            Step(kernel, form, candidate.score, candidate.error, count, found.seconds)
-        )
+        """A candidate with its held-out errors; it starts from a result that is near.
+
+        Where rows are few all of them are held out in turn.
+        """
+        n = len(self.problem)
+        rows = self.learning_rows(form)
+        fitted = max(self.learning_rows(each) for each in self.forms)
+        found = []
+        parts = []
+        for fold in range(_TURNS if n < _IN_TURN else 1):
+            turned = self.problem.some(np.roll(np.arange(n), fold * (n - fitted)))
+            held = turned.some(slice(fitted, fitted + _HELD_OUT))
+            found.append(self.learned(kernel, form, turned.some(slice(0, rows)), near))
+            errors = _squared_errors(found[-1], turned.some(slice(0, fitted)), held)
+            parts.append(np.column_stack([errors, held.w]))
+        candidate = _Candidate(found[0], *np.concatenate(parts).T)
+        evaluations = sum(len(each.values) for each in found)
+        seconds = sum(each.seconds for each in found)
+        scored = candidate.score, candidate.error
+        self.steps.append(Step(kernel, form, *scored, evaluations, seconds))
         return candidate
 
-    def learned(self, kernel: Radial, form: str, rows: int, near: Descent | None = None) -> Descent:
-        """The kernel learned on the first rows, from a simpler form or from what is near."""
+    def learned(
+        self, kernel: Radial, form: str, problem: Problem, near: Descent | None = None
+    ) -> Descent:
+        """Learned on the rows of a problem, from a simpler form where it is given or needed."""
         self.say(f"Learning the kernel: {kernel.name or kernel.profile.__name__}, {form}")
-        problem = self.problem.some(slice(0, rows))
-        if form == "isotropic":
-            start = started(self.criterion, kernel, problem)
-            return descend(self.criterion, kernel, problem, start)
-        if near is None:
-            simpler = FORMS[FORMS.index(form) - 1]
-            near = self.learned(kernel, simpler, min(rows, self.size(simpler)))
-        if near.chart.form == form:
-            return descend(self.criterion, kernel, problem, near.chart, near.theta)
-        chart = Chart(form, 1 / near.map.diagonal(), near.alpha)
+        if near is None and form == "full":
+            near = self.learned(kernel, "ard", problem.some(slice(0, self.size("ard"))))
+        if near is None or form == "isotropic":
+            chart = started(self.criterion, kernel, problem, form)
+        else:
+            chart = Chart(form, 1 / near.map.diagonal(), near.alpha)
         return descend(self.criterion, kernel, problem, chart)
 
 
