@@ -171,8 +171,17 @@ class _Candidate:
     @property
     def error(self) -> float:
         """Standard error of the score."""
-        off = self.w * (self.errors - self.score)
-        return float(np.sqrt(off @ off) / self.w.sum())
+        return _standard_error(self.errors, self.w)
+
+    def error_beside(self, other: _Candidate) -> float:
+        """Standard error of the difference of two scores on the same rows."""
+        return _standard_error(self.errors - other.errors, self.w)
+
+
+def _standard_error(x: Array, w: Array) -> float:
+    """Of the weighted mean."""
+    off = w * (x - w @ x / w.sum())
+    return float(np.sqrt(off @ off) / w.sum())
 
 
 class _Race:
@@ -208,9 +217,7 @@ class _Race:
         more = self.size(chosen.form)
         if more <= self.learning_rows(chosen.form):
             return chosen.found
-        self.say(f"Learning the kernel: {chosen.form}, {more} rows")
-        found = chosen.found
-        return descend(self.criterion, kernel, self.head(more), found.chart, found.theta)
+        return self.learned(kernel, chosen.form, self.head(more))
 
     def head(self, rows: int) -> Problem:
         return self.problem.some(slice(0, rows))
@@ -257,10 +264,18 @@ class _Race:
 
 
 def _simplest(tried: Sequence[_Candidate]) -> _Candidate:
-    """The simplest form within one standard error of the best."""
-    best = min(tried, key=lambda each: each.score)
-    good = [each for each in tried if each.score <= best.score + best.error]
-    return min(good, key=lambda each: FORMS.index(each.form))
+    """The simplest form that is as good as the next, within a standard error.
+
+    A full map must beat the bandwidths by the standard error of its score, bandwidths for each
+    feature a single one by the standard error of the difference only: full maps overfit, many
+    bandwidths with their pull hardly do.
+    """
+    chosen, *others = sorted(tried, key=lambda each: FORMS.index(each.form))
+    for each in others:
+        error = each.error if each.form == "full" else each.error_beside(chosen)
+        if each.score + error < chosen.score:
+            chosen = each
+    return chosen
 
 
 def _fitted(found: Descent, problem: Problem) -> Exact | None:
