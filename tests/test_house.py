@@ -40,6 +40,7 @@ ROOMS = [
     "tuning",
     "loo",
     "descent",
+    "candidates",
     "learning",
     "data",
     "fitted",
