@@ -41,6 +41,7 @@ ROOMS = [
     "tuning",
     "loo",
     "descent",
+    "candidates",
     "learning",
     "scores",
     "predictive",

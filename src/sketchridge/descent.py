@@ -19,10 +19,13 @@ FORMS = ("isotropic", "ard", "full")  # in order of simplicity
 _BANDWIDTHS = 0.05, 1e3  # in units of a feature's spread
 _ALPHA = 1e-8, 1e3
 _PULL = 1e-3
+_LEVEL = 2e-2
 _FLOOR = 1e6  # the criterion where there is none
 _EVALUATIONS = 60
-_TOLERANCE = 1e-4
+_TOLERANCE = 3e-5
 _START_ROWS = 300
+_START_ALPHA = 0.01
+_FAR = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +77,24 @@ class Chart:
     def pull(self, theta: Array) -> tuple[float, Array]:
         """A weak pull of log-bandwidths toward their mean, or of T toward the identity."""
         free = theta[:-1]
-        off = free - (self.start[:-1] if self.form == "full" else free.mean())
-        return _PULL * float(off @ off), np.append(2 * _PULL * off, 0.0)
+        if self.form == "full":
+            off = free - self.start[:-1]
+            return _PULL * float(off @ off), np.append(2 * _PULL * off, 0.0)
+        off = free - free.mean()
+        level, by_logs = self._level(free)
+        value = _PULL * float(off @ off) + _LEVEL * level**2
+        return value, np.append(2 * _PULL * off + 2 * _LEVEL * level * by_logs, 0.0)
+
+    def _level(self, logs: Array) -> tuple[float, Array]:
+        """log of the bandwidth as a whole, (Σ_j h_j⁻²)^(−½), where it is above 1, with gradient.
+
+        As it grows the kernel flattens: predictions converge, while the amplitude and the width of
+        intervals far from the data grow without bound.
+        """
+        inverse = np.exp(-2 * logs)
+        each = len(self.base) / len(logs)
+        level = -0.5 * float(np.log(each * inverse.sum()))
+        return max(level, 0.0), inverse / inverse.sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,20 +159,27 @@ def descend(
     return Descent(kernel, chart, best[1], tuple(values), time.perf_counter() - begun)
 
 
-def started(criterion: str, kernel: Radial, problem: Problem) -> Chart:
-    """The isotropic bandwidth and penalty, on a coarse grid and a few rows, to descend from.
+def started(criterion: str, kernel: Radial, problem: Problem, form: str) -> Chart:
+    """One bandwidth, from a coarse grid on a few rows, and a penalty to descend from.
 
-    Without the grid a function of high frequency is taken for noise.
+    Without the grid a function of high frequency is taken for noise. Many bandwidths start at the
+    median distance and α = 0.01 unless a smaller bandwidth is far better: from smaller α they end
+    in poorer minima, and where many features do not matter the best single bandwidth is that of a
+    flat kernel, which no descent leaves.
     """
     few = problem.some(slice(0, _START_ROWS))
     median = median_distance(few.X)
-    best = np.inf, median, 0.05
-    for bandwidth in np.clip(median * 2.0 ** np.arange(-4, 4), *_BANDWIDTHS):
-        for alpha in (1e-4, 1e-2, 1.0):
+    single = form == "isotropic"
+    alphas = (1.0, 1e-2, 1e-4) if single else (_START_ALPHA,)
+    margin = _TOLERANCE if single else _FAR
+    best = np.inf, median, _START_ALPHA
+    for factor in 2.0 ** np.arange(3 if single else 0, -5, -1):
+        bandwidth = float(np.clip(median * factor, *_BANDWIDTHS))
+        for alpha in alphas:
             found = criterion_at(criterion, kernel, few.X / bandwidth, alpha, few)
-            if found is not None and found[0] < best[0]:
-                best = found[0], float(bandwidth), alpha
-    return Chart("isotropic", np.full(problem.X.shape[1], best[1]), best[2])
+            if found is not None and found[0] < best[0] - margin:
+                best = found[0], bandwidth, alpha
+    return Chart(form, np.full(problem.X.shape[1], best[1]), best[2])
 
 
 def median_distance(X: Array) -> float:

@@ -7,39 +7,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
-from sketchridge.descent import FORMS, Chart, Descent, descend, median_distance, started
+from sketchridge.candidates import Race, Step, fitted_model, kernel_between
+from sketchridge.descent import FORMS, Descent, median_distance
 from sketchridge.kernels import Radial
-from sketchridge.loo import Exact, Problem, best_alpha, solved, squared_distances
+from sketchridge.loo import Problem, best_alpha, squared_distances
 
 __all__ = ["Learned", "Step", "cross_fitted_factor", "learn", "relevance", "spreads"]
 
 Array = np.ndarray
 Say = Callable[[str], None]
-_ROWS = {"isotropic": 1000, "ard": 1000, "full": 2000}  # learned on
-_HELD_OUT = 1000  # rows at most by which candidates are compared
 _LIKELIHOOD = 400  # rows below which the restricted likelihood is the better criterion
 _FEW = 30  # rows below which one bandwidth is all that can be learned
 _FULL = 500  # rows below which a full map is not tried
 _FOLDS = 5
 _TAILS = 0.05, 0.95
-_NARROW = 1e-6  # of the largest deviation: quantiles closer than that say nothing
 _ROUNDING = 1e-14
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # that hashes multiply by
 _NORMAL = 3.29  # the distance of those quantiles of a normal variable, in standard deviations
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """A candidate: its held-out squared error, in variances of y, and what it cost."""
-
-    kernel: Radial
-    form: str
-    score: float
-    error: float  # standard error of the score
-    evaluations: int
-    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +79,7 @@ def learn(
     criterion = "reml" if min(len(X), rows or len(X)) < _LIKELIHOOD else "loo"
     if not problem.Y.shape[1] or not len(used) or len(X) < 3:
         return _nothing_to_learn(kernels[0], X, spread, order)
-    race = _Race(problem, criterion, allowed, rows, say)
+    race = Race(problem, criterion, allowed, rows, say)
     best = race.winner(kernels)
     return _learned(best, race, spread, order)
 
@@ -105,7 +90,7 @@ def relevance(map: Array, spread: Array) -> Array:
     >>> relevance(np.diag([2.0, 1.0, 0.0]), np.array([1.0, 2.0, 5.0]))
     array([0.5, 0.5, 0. ])
     """
-    size = np.linalg.norm(map, axis=1) * spread
+    size = np.linalg.norm(map * spread[:, None], axis=1)
     total = size.sum()
     return size / total if total > 0 else np.full(len(size), 1 / len(size))
 
@@ -145,148 +130,25 @@ def cross_fitted_factor(
     for fold in range(_FOLDS):
         say(f"Learning the kernel without a fifth of the rows: {fold + 1} of {_FOLDS}")
         held = np.arange(len(X)) % _FOLDS == fold
-        race = _Race(problem.some(~held), criterion, [form], None, lambda text: None)
-        found = race.learned(kernel, form, len(race.problem))
+        race = Race(problem.some(~held), criterion, [form], None, lambda text: None)
+        found = race.learned(kernel, form, race.problem)
         ratios.append(_score_ratios(found, race.problem, problem.some(held)))
     pooled = np.concatenate(ratios)
     return max(1.0, float(np.sqrt(pooled.mean())))
 
 
-@dataclass(frozen=True, eq=False)
-class _Candidate:
-    found: Descent
-    errors: Array  # squared, held out: (t,)
-    w: Array
-
-    @property
-    def form(self) -> str:
-        return self.found.chart.form
-
-    @property
-    def score(self) -> float:
-        return float(self.w @ self.errors / self.w.sum())
-
-    @property
-    def error(self) -> float:
-        """Standard error of the score."""
-        off = self.w * (self.errors - self.score)
-        return float(np.sqrt(off @ off) / self.w.sum())
-
-
-class _Race:
-    """Candidates learned on the same rows and compared on others."""
-
-    def __init__(
-        self, problem: Problem, criterion: str, forms: Sequence[str], rows: int | None, say: Say
-    ) -> None:
-        self.problem = problem
-        self.forms = forms
-        self.criterion = criterion
-        self.rows = rows
-        self.say = say
-        self.steps: list[Step] = []
-
-    def size(self, form: str) -> int:
-        """How many rows a form is learned on in the end."""
-        return min(self.rows or _ROWS[form], len(self.problem))
-
-    def winner(self, kernels: Sequence[Radial]) -> Descent:
-        """The kernel and form chosen, learned on all rows of the subsample."""
-        forms = self.forms
-        if len(kernels) * len(forms) == 1:
-            return self.learned(kernels[0], forms[0], self.size(forms[0]))
-        common = "isotropic" if list(forms) == ["isotropic"] else "ard"
-        first = self.tried(kernels[0], common)
-        others = [self.tried(kernel, common, first.found) for kernel in kernels[1:]]
-        best = min([first, *others], key=lambda each: each.score)
-        tried = [best] if common in forms else []
-        kernel = best.found.kernel
-        tried += [self.tried(kernel, form, best.found) for form in forms if form != common]
-        chosen = _simplest(tried)
-        more = self.size(chosen.form)
-        if more <= self.learning_rows(chosen.form):
-            return chosen.found
-        self.say(f"Learning the kernel: {chosen.form}, {more} rows")
-        return descend(
-            self.criterion,
-            kernel,
-            self.problem.some(slice(0, more)),
-            chosen.found.chart,
-            chosen.found.theta,
-        )
-
-    def learning_rows(self, form: str) -> int:
-        """How many rows a candidate is learned on, so that a quarter is left to score it."""
-        return min(self.size(form), 3 * len(self.problem) // 4)
-
-    def tried(self, kernel: Radial, form: str, near: Descent | None = None) -> _Candidate:
-        """A candidate with its held-out errors; it starts from a result that is near."""
-        found = self.learned(kernel, form, self.learning_rows(form), near)
-        fitted = max(self.learning_rows(form) for form in self.forms)
-        held = self.problem.some(slice(fitted, fitted + _HELD_OUT))
-        errors = _squared_errors(found, self.problem.some(slice(0, fitted)), held)
-        candidate = _Candidate(found, errors, held.w)
-        count = len(found.values)
-        self.steps.append(
-            Step(kernel, form, candidate.score, candidate.error, count, found.seconds)
-        )
-        return candidate
-
-    def learned(self, kernel: Radial, form: str, rows: int, near: Descent | None = None) -> Descent:
-        """The kernel learned on the first rows, from a simpler form or from what is near."""
-        self.say(f"Learning the kernel: {kernel.name or kernel.profile.__name__}, {form}")
-        problem = self.problem.some(slice(0, rows))
-        if form == "isotropic":
-            start = started(self.criterion, kernel, problem)
-            return descend(self.criterion, kernel, problem, start)
-        if near is None:
-            simpler = FORMS[FORMS.index(form) - 1]
-            near = self.learned(kernel, simpler, min(rows, self.size(simpler)))
-        if near.chart.form == form:
-            return descend(self.criterion, kernel, problem, near.chart, near.theta)
-        chart = Chart(form, 1 / near.map.diagonal(), near.alpha)
-        return descend(self.criterion, kernel, problem, chart)
-
-
-def _simplest(tried: Sequence[_Candidate]) -> _Candidate:
-    """The simplest form within one standard error of the best."""
-    best = min(tried, key=lambda each: each.score)
-    good = [each for each in tried if each.score <= best.score + best.error]
-    return min(good, key=lambda each: FORMS.index(each.form))
-
-
-def _fitted(found: Descent, problem: Problem) -> Exact | None:
-    s = squared_distances(found.coordinates(problem.X))
-    return solved(found.kernel.evaluate(s, np), found.alpha, problem)
-
-
-def _between(found: Descent, X: Array, Z: Array) -> Array:
-    """k(X, Z): (t, n)."""
-    s = cdist(found.coordinates(X), found.coordinates(Z), "sqeuclidean")
-    return found.kernel.evaluate(s, np)
-
-
-def _squared_errors(found: Descent, problem: Problem, held: Problem) -> Array:
-    """Mean over targets of squared errors at held-out rows: (t,)."""
-    model = _fitted(found, problem)
-    if model is None:
-        return np.full(len(held), np.inf)
-    mean, _ = model.predict(_between(found, held.X, problem.X))
-    return ((held.Y - mean) ** 2).mean(axis=1)
-
-
 def _score_ratios(found: Descent, problem: Problem, held: Problem) -> Array:
     """Squared held-out scores over the mean squared leave-one-out score of a target: (t, q)."""
-    model = _fitted(found, problem)
+    model = fitted_model(found, problem)
     if model is None:
         return np.ones_like(held.Y)
-    mean, gp = model.predict(_between(found, held.X, problem.X))
+    mean, gp = model.predict(kernel_between(found, held.X, problem.X))
     squares = (held.Y - mean) ** 2 / (found.alpha / held.w + gp)[:, None]
     inside = (model.a**2 / model.b[:, None]).mean(axis=0)
     return squares / np.maximum(inside, np.finfo(float).tiny)
 
 
-def _learned(found: Descent, race: _Race, spread: Array, order: Array) -> Learned:
+def _learned(found: Descent, race: Race, spread: Array, order: Array) -> Learned:
     """In raw units, with the largest α that is as good on the rows learned on."""
     form = found.chart.form
     rows = race.size(form)
@@ -312,7 +174,9 @@ def _in_raw_units(map: Array, spread: Array) -> Array:
 
 def _bandwidth(M: Array, form: str) -> Array:
     """One for each feature where that says all, otherwise the map."""
-    return 1 / M.diagonal() if form != "full" and M.shape[0] == M.shape[1] else M
+    if form == "full" or M.shape[0] != M.shape[1] or not M.diagonal().all():
+        return M
+    return 1 / M.diagonal()
 
 
 def _nothing_to_learn(kernel: Radial, X: Array, spread: Array, order: Array) -> Learned:
@@ -352,7 +216,7 @@ def _spread(x: Array, w: Array) -> float:
     order = np.argsort(off)
     below = np.cumsum(w[order])
     low, high = off[order][np.searchsorted(below, np.multiply(_TAILS, below[-1]))]
-    if high - low > _NARROW:
+    if largest * (high - low) > _ROUNDING * np.abs(x).max():
         return float(largest * (high - low) / _NORMAL)
     mean = w @ off / below[-1]
     return float(largest * np.sqrt(w @ (off - mean) ** 2 / below[-1]))
@@ -361,7 +225,7 @@ def _spread(x: Array, w: Array) -> float:
 def _drawn(X: Array, seed: int) -> Array:
     """All rows in an order that depends on their content and the seed only: (n,)."""
     bits = np.ascontiguousarray(X + 0.0, dtype=float).view(np.uint64)
-    keys = np.full(len(X), np.uint64(seed % 2**63) * _ODD + _ODD)
+    keys = np.full(len(X), (seed + 1) % 2**64, dtype=np.uint64) * _ODD
     for column in bits.T:
         keys = (keys ^ column) * _ODD
         keys ^= keys >> np.uint64(29)
