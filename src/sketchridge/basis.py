@@ -101,6 +101,12 @@ class Basis:
         """TᵀM1: (r,)."""
         return np.sqrt(self.E) * self.P[:, -1]
 
+    def unexplained(self) -> Array:
+        """c_i = k(x_i, x_i) − k̂(x_i, x_i) at the training rows: (n,)."""
+        squares = self.factor.F.map(lambda f: (f * f).sum(axis=1)[:, None])
+        left = self.sample.diag.map(lambda d, s: (d - s) * (d > s), squares)
+        return left.host()[:, 0]
+
     @property
     def tau(self) -> float:
         """τ = tr K − tr K̂, not below 0."""

@@ -26,6 +26,7 @@ def distribution(
     residuals: Array | None = None,
     dual: Array | None = None,
     unexplained: Array | float = 0.0,
+    share: float = 1.0,
     landmarks: Array | None = None,
     factor: float = 1.0,
     noise_variance: Array | None = None,
@@ -34,10 +35,10 @@ def distribution(
     """From ``left``, 1 − the smoother's diagonal (n,), and either the fit's residuals (n, q) or the
     exact model's dual coefficients a (n, q), both in the data's own units.
 
-    1/B_ii = α/(w_i·left_i); with residuals e the leave-one-out error is e_i/left_i, with dual
-    coefficients a_i(1/B_ii + c_i): the exact diagonal is not known there, and c_i, what the sketch
-    leaves unexplained, is what the sketched one lacks. A ``noise_variance`` (q,) that is given
-    stands for the amplitude found, ŝ² = σ²/α.
+    1/B_ii = α/(w_i·left_i); with residuals e the leave-one-out error is e_i/left_i. Dual
+    coefficients are divided by the exact diagonal, of which the sketched model knows all but a
+    ``share`` of c_i, what it leaves unexplained: the error is a_i(1/B_ii + share·c_i). A
+    ``noise_variance`` (q,) that is given stands for the amplitude found, ŝ² = σ²/α.
     """
     noise = alpha / data.w
     left = np.maximum(left, _EPS)
@@ -46,7 +47,7 @@ def distribution(
         assert residuals is not None
         errors = residuals / left[:, None]
     else:
-        errors = dual * (variances + unexplained)[:, None]
+        errors = dual * (variances + share * unexplained)[:, None]
     scores = scores_of(
         errors * data.scale,
         variances,

@@ -70,6 +70,7 @@ class Fitted:
     grown_gap: float | None  # the gap, where growing the sketch has measured it
     learned: Learned | None = None  # how the kernel was found
     factor_of_widths: float = 1.0  # by which intervals are wider because it was
+    share: float = 1.0  # of what the sketch leaves unexplained, that the exact model does too
     saved_predictive: Predictive | None = None  # of a model that was loaded
     saved_certificate: Certificate | None = None  # of a model that was loaded
 
@@ -137,12 +138,25 @@ class Fitted:
             return self.saved_predictive
         given = None if self.settings.noise_variance is None else self.noise
         return predictive_distribution(
-            self.settings, self.ridge, self.data, self.omega, self.factor_of_widths, given
+            self.settings,
+            self.ridge,
+            self.data,
+            self.omega,
+            self.factor_of_widths,
+            self.share,
+            given,
         )
 
     @cached_property
     def loo_error(self) -> float:
-        """Weighted mean of the squared leave-one-out errors, exact for this alpha and sketch."""
+        """Weighted mean of the squared leave-one-out errors, exact for this alpha and sketch; of
+        the exact mean with the inverse's diagonal as near as `share` brings it."""
+        if self.omega is not None:
+            noise = self.ridge.lam * self.sample.total / self.data.w
+            left = np.maximum(1 - self.ridge.leverages().host()[:, 0], np.finfo(float).eps)
+            inverse = noise / left + self.share * self.ridge.basis.unexplained()
+            errors = self.data.scale * self.omega.host() * inverse[:, None]
+            return float((self.data.w @ errors**2 / self.data.w.sum()).mean())
         left = np.maximum(1 - self.ridge.leverages().host(), np.finfo(float).eps)
         errors = self.data.scale * self.ridge.residuals().host() / left
         return float((self.data.w @ errors**2 / self.data.w.sum()).mean())
@@ -186,6 +200,7 @@ class Fitted:
             "gap": self.gap if self.grown_gap is None else self.grown_gap,
             "certificate": self.certificate,
             "learned": self.learned,
+            "share": self.share,
             "predictive": self.predictive,
         }
 
@@ -223,6 +238,7 @@ class Fitted:
             "grown_gap": state["gap"],
             "saved_certificate": state["certificate"],
             "learned": state["learned"],
+            "share": state["share"],
             "factor_of_widths": state["predictive"].factor,
             "saved_predictive": state["predictive"],
         }
@@ -235,27 +251,23 @@ def predictive_distribution(
     data: Data,
     omega: Tall | None,
     factor: float,
+    share: float,
     noise_variance: Array | None = None,
 ) -> Predictive:
     """From the sketched model's leave-one-out errors, or from the exact mean's coefficients ω with
     the sketched model's widths."""
     basis = ridge.basis
     complete = basis.factor.complete
-    left = 1 - ridge.leverages().host()[:, 0]
-    unexplained: Array | float = 0.0
-    if not complete:
-        of_row = basis.T.map(lambda t: (t * t).sum(axis=1)[:, None])
-        missing = basis.sample.diag.map(lambda d, f: (d - f).clip(0, None), of_row)
-        unexplained = missing.host()[:, 0]
     pivots = basis.factor.pivots if isinstance(basis.factor, RowFactor) else None
     return distribution(
         data,
         basis.sample.points.kernel,
         ridge.lam * basis.sample.total,
-        left,
+        1 - ridge.leverages().host()[:, 0],
         residuals=ridge.residuals().host() if omega is None else None,
         dual=None if omega is None else omega.host(),
-        unexplained=unexplained,
+        unexplained=0.0 if complete else basis.unexplained(),
+        share=share,
         landmarks=None if complete else pivots,
         factor=factor,
         noise_variance=noise_variance,

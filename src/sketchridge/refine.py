@@ -20,7 +20,7 @@ from sketchridge.query import AtPoints
 from sketchridge.ridge import Ridge
 from sketchridge.system import System, norms
 
-__all__ = ["PrecisionError", "Refined", "exact_mean", "refined_variance", "v1"]
+__all__ = ["PrecisionError", "Refined", "exact_mean", "inverse_diagonal", "refined_variance", "v1"]
 
 Array = np.ndarray
 Judge = Callable[[Array, Array], Array]  # of the norms of z and of the residual: which go on
@@ -101,31 +101,51 @@ def exact_mean(
     at most √(V1(x)Σw)·tol·‖Y‖ at every x, with ‖Y‖² = Σ w y²/Σw. Where that takes more than so many
     seconds it raises PrecisionError.
     """
-    start_time = time.monotonic()
     system = System(ridge, "float64", total=0.0)
     Y = ridge.basis.Y.scaled(system.root)
     scale = norms(Y)
     scale = np.where(scale > 0, scale, 1.0)
     Y = Y.map(lambda y, s: y / s, small=(scale,))
-    if not EPS["float64"] * ridge.basis.largest < ridge.lam:
-        raise PrecisionError(_mean_advice(ridge, 1.0, tol))
-
-    def unfinished(z: Array, r: Array) -> Array:
-        if time.monotonic() - start_time > seconds:
-            raise PrecisionError(_mean_advice(ridge, float(r.max()), tol))
-        return ~(r <= tol)
-
-    start = system.precondition(Y)
-    quick = System(ridge, step, total=0.0)
-    Z, R = _solve(system, system, quick, Y, start, unfinished)
-    reached = float(norms(R).max(initial=0.0))
-    if not reached <= tol:
-        raise PrecisionError(_mean_advice(ridge, reached, tol))
+    Z, _ = _solution(system, Y, tol, step, seconds)
     offset = np.zeros(len(scale))
     if ridge.intercept is not None:
         left = Y.map(lambda y, kz: y - kz, system.product(Z))
         offset = system.root.gram(left)[0]
     return Z.map(lambda z, m, s: z * m * s, system.root, small=(scale,)), scale * offset
+
+
+def inverse_diagonal(ridge: Ridge, rows: Array, *, tol: float, step: str, seconds: float) -> Array:
+    """B_ii at some rows, B = (G + αW⁻¹)⁻¹ or, with an intercept, B − B11ᵀB/(1ᵀB1): (p,).
+
+    With z all but solving (K + λI)z = e_i, e_iᵀ(z + (K + λI)⁻¹r) is z_i + zᵀr to second order in
+    the residual r, so that ‖r‖ ≤ tol leaves tol² of λ⁻¹. One block of conjugate gradients.
+    """
+    system = System(ridge, "float64", total=0.0)
+    unit = np.zeros((len(ridge.sample), len(rows)))
+    unit[rows, np.arange(len(rows))] = 1.0
+    B = ridge.sample.backend.tall(unit)
+    Z, R = _solution(system, B, tol, step, seconds)
+    return (_dots(B, Z) + _dots(R, Z)) * system.root.take(rows)[:, 0] ** 2
+
+
+def _solution(system: System, B: Tall, tol: float, step: str, seconds: float) -> tuple[Tall, Tall]:
+    """Z with qᵀz = 0 and the residual R, ‖r‖ ≤ tol, for columns B of length 1 or less."""
+    ridge = system.ridge
+    started = time.monotonic()
+    if not EPS["float64"] * ridge.basis.largest < ridge.lam:
+        raise PrecisionError(_mean_advice(ridge, 1.0, tol))
+
+    def unfinished(z: Array, r: Array) -> Array:
+        if time.monotonic() - started > seconds:
+            raise PrecisionError(_mean_advice(ridge, float(r.max()), tol))
+        return ~(r <= tol)
+
+    quick = System(ridge, step, total=0.0)
+    Z, R = _solve(system, system, quick, B, system.precondition(B), unfinished)
+    reached = float(norms(R).max(initial=0.0))
+    if not reached <= tol:
+        raise PrecisionError(_mean_advice(ridge, reached, tol))
+    return Z, R
 
 
 def _solve(

@@ -15,13 +15,13 @@ from sketchridge.backends import Backend, NumpyTiles, Tall, as_backend
 from sketchridge.basis import Basis, Intercept, basis_of
 from sketchridge.chosen import Penalty, choose_kernel, exact_penalty, widening_factor
 from sketchridge.data import Data, estimated_noise, extended_data, placed
-from sketchridge.factor import Factor, Sample, factorize, sample_of
+from sketchridge.factor import Factor, RowFactor, Sample, factorize, sample_of
 from sketchridge.fitted import Fitted, Settings, predictive_distribution
 from sketchridge.learning import Learned
 from sketchridge.notices import warn
 from sketchridge.precision import Plan, make_plan
 from sketchridge.predictive import Predictive
-from sketchridge.refine import PrecisionError, exact_mean
+from sketchridge.refine import PrecisionError, exact_mean, inverse_diagonal
 from sketchridge.ridge import Ridge
 from sketchridge.sketches import ArraySketch, RowSketch, Sketch, as_sketch
 
@@ -34,6 +34,9 @@ _SHARE = 0.005  # of the leave-one-out error on a subsample, by which the mean m
 # all rows is smaller, and 1% of it is what may be lost
 _SECONDS = 120.0  # after which an automatic solver gives the exact mean up
 _COMPLETE = 4096  # rows up to which the kernel matrix is taken as a whole
+_PROBED = 64  # rows that are left out exactly
+_ROUGHLY = 0.05  # residual of the solutions for that, whose square is what counts
+_LITTLE = 0.01  # of a row's variance: what need not be looked at more closely
 _EXACT_MEAN = 32_768  # rows up to which the exact mean is worth its time without a GPU
 _SMALLEST = 1e-145  # of λ, whose square divides
 
@@ -160,13 +163,27 @@ def _finished(
         )
     else:
         ridge = penalized(_sized(settings, basis))
-        _warn_of_a_small_sketch(settings, ridge)
+        if penalty is None:
+            _warn_of_a_small_sketch(settings, ridge)
     _warn_of_rounding(plan, ridge)
     omega, offset = _mean(settings, plan, ridge, penalty, say)
     kernel = sample.points.kernel
-    noise, predictive = _noise(settings, data, ridge, omega, widths)
+    share = 1.0 if omega is None else _unexplained_share(settings, plan, ridge, data, say)
+    noise, predictive = _noise(settings, data, ridge, omega, widths, share)
     return Fitted(
-        settings, data, kernel, plan, ridge, noise, omega, offset, gap, learned, widths, predictive
+        settings,
+        data,
+        kernel,
+        plan,
+        ridge,
+        noise,
+        omega,
+        offset,
+        gap,
+        learned,
+        widths,
+        share,
+        predictive,
     )
 
 
@@ -241,6 +258,30 @@ def _mean(
         return None, ridge.offset
 
 
+def _unexplained_share(settings: Settings, plan: Plan, ridge: Ridge, data: Data, say: Say) -> float:
+    """The share κ, from 0 to 1, with which 1/B̂_ii + κc_i is nearest to the exact 1/B_ii, at some
+    rows for which that is computed; 1, with wider intervals, where it would take too long."""
+    rows = settings.probe(len(ridge.sample))
+    if isinstance(ridge.basis.factor, RowFactor):
+        rows = rows[~np.isin(rows, ridge.basis.factor.pivots)]
+    rows = rows[:_PROBED]
+    c = ridge.basis.unexplained()[rows]
+    left = np.maximum(1 - ridge.leverages().take(rows)[:, 0], np.finfo(float).eps)
+    known = ridge.lam * ridge.sample.total / data.w[rows] / left
+    if not len(rows) or (c <= _LITTLE * known).all():
+        return 1.0
+    say(f"Leaving out {len(rows)} rows exactly")
+    step = plan.step(ridge.sample.scales, ridge.basis.largest / ridge.lam)
+    try:
+        inverse = inverse_diagonal(ridge, rows, tol=_ROUGHLY, step=step, seconds=_SECONDS / 3)
+    except PrecisionError:
+        return 1.0
+    whole = 1 / np.maximum(inverse, np.finfo(float).tiny)
+    weight = 1 / whole**2
+    found = (weight * c) @ (whole - known) / ((weight * c) @ c)
+    return float(np.clip(found, 0, 1))
+
+
 def _is_affordable(ridge: Ridge) -> bool:
     """Whether the exact mean is another than the sketched one, and few rows or a GPU make it."""
     few = len(ridge.sample) <= _EXACT_MEAN or not isinstance(ridge.sample.backend, NumpyTiles)
@@ -266,7 +307,12 @@ def _sized(settings: Settings, basis: Basis) -> Basis:
 
 
 def _noise(
-    settings: Settings, data: Data, ridge: Ridge, omega: Tall | None, widths: float
+    settings: Settings,
+    data: Data,
+    ridge: Ridge,
+    omega: Tall | None,
+    widths: float,
+    share: float,
 ) -> tuple[Array, Predictive | None]:
     """σ², given or estimated, (q,) in units of y²; and the distribution it was taken from.
 
@@ -277,7 +323,7 @@ def _noise(
         given = np.asarray(settings.noise_variance, dtype=float)
         return np.broadcast_to(given, (q,)).copy(), None
     if settings.alpha == "loo" and settings.largest_size is None:
-        found = predictive_distribution(settings, ridge, data, omega, widths)
+        found = predictive_distribution(settings, ridge, data, omega, widths, share)
         return found.noise_variance, found
     squares = np.diagonal(ridge.residuals().gram(weights=ridge.sample.weights))
     return estimated_noise(data, squares, len(ridge.sample) - ridge.df), None
