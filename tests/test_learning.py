@@ -157,7 +157,7 @@ def test_the_path_of_alpha_is_leave_one_out(weighted, fit_intercept):
 # What is learned
 
 
-@pytest.mark.parametrize("n", [80, 450])
+@pytest.mark.parametrize("n", [80, 520])
 def test_what_matters_is_found(n):
     X = normal(n, 4) * [1.0, 1e-9, 1e6, 3.0]
     found = learned(X, wavy(X), forms=["isotropic", "ard"])

@@ -16,7 +16,9 @@ __all__ = ["Race", "Step", "fitted_model", "kernel_between"]
 
 Array = np.ndarray
 Say = Callable[[str], None]
-_ROWS = {"isotropic": 1000, "ard": 1000, "full": 2000}  # learned on
+_ROWS = {"isotropic": 1000, "ard": 1500, "full": 2000}  # that the chosen form is learned on
+_TRIAL = 1000  # rows that candidates are learned on
+_FITTED = 2000  # rows from which they predict the rows held out
 _HELD_OUT = 1000  # rows at most by which candidates are compared
 _IN_TURN = 200  # rows below which all are held out in turn, to choose a form
 _TURNS = 4
@@ -105,7 +107,7 @@ class Race:
 
     def learning_rows(self, form: str) -> int:
         """How many rows a candidate is learned on, so that a quarter is left to score it."""
-        return min(self.size(form), 3 * len(self.problem) // 4)
+        return min(self.size(form), _TRIAL, 3 * len(self.problem) // 4)
 
     def tried(self, kernel: Radial, form: str, near: Descent | None = None) -> _Candidate:
         """A candidate with its held-out errors; it starts from a result that is near.
@@ -114,7 +116,7 @@ class Race:
         """
         n = len(self.problem)
         rows = self.learning_rows(form)
-        fitted = max(self.learning_rows(each) for each in self.forms)
+        fitted = min(self.rows or _FITTED, 3 * n // 4)
         found = []
         parts = []
         for fold in range(_TURNS if n < _IN_TURN else 1):

@@ -17,7 +17,10 @@ __all__ = ["Learned", "Step", "cross_fitted_factor", "learn", "relevance", "spre
 
 Array = np.ndarray
 Say = Callable[[str], None]
-_LIKELIHOOD = 400  # rows below which the restricted likelihood is the better criterion
+# Below it the restricted likelihood is better than leave-one-out: RMSE −9, −7, −1, 0, +1% at 200,
+# 300, 450, 600 and 800 rows of six real tables
+_LIKELIHOOD = 500
+_LOOKED_AT = 4000  # rows: more than are learned on and held out
 _FEW = 30  # rows below which one bandwidth is all that can be learned
 _FULL = 500  # rows below which a full map is not tried
 _FOLDS = 5
@@ -56,9 +59,11 @@ def learn(
     """Learn the kernel on a subsample of the distinct rows X (n, d), Y (n, q), weights w (n,).
 
     Every feature is divided by its spread first. Kernels are compared with one bandwidth for each
-    feature, then forms with the best kernel: learned on three quarters of the rows, scored on the
-    others, the simplest form within one standard error of the best, and that learned on all rows.
-    At most ``rows`` rows are learned on: 1,000, and 2,000 for a full map. The rows are drawn by
+    feature, then forms with the best kernel: learned on up to three quarters of the rows, scored on
+    others; a form must be better than a simpler one by a standard error; the chosen one is learned
+    again on all rows. Below 30 rows, or with half as many features as rows, there is one bandwidth
+    whatever was asked for.
+    At most ``rows`` rows are learned on: 1,000, 1,500 or 2,000 by form. The rows are drawn by
     their content and the seed, so that their order changes nothing.
 
     Examples
@@ -74,7 +79,7 @@ def learn(
     spread = spreads(X, w)
     used = np.flatnonzero(spread > 0)
     allowed = _allowed(forms, len(X), len(used))
-    order = _drawn(X, seed)
+    order = _drawn(X, seed)[: max(_LOOKED_AT, 2 * (rows or 0))]
     problem = _problem(X, Y, w, spread, order, fit_intercept)
     criterion = "reml" if min(len(X), rows or len(X)) < _LIKELIHOOD else "loo"
     if not problem.Y.shape[1] or not len(used) or len(X) < 3:

@@ -188,7 +188,7 @@ def best_alpha(G: Array, problem: Problem, *, within: float = _WITHIN) -> AlphaP
     >>> noise = 0.1 * np.random.default_rng(0).standard_normal((30, 1))
     >>> path = best_alpha(G, Problem(x, np.sin(6 * x) + noise, np.ones(30), True))
     >>> f"{path.alpha:.2g} {path.loo.min():.2g}"
-    ''
+    '0.012 0.0068'
     """
     root = np.sqrt(problem.w)[:, None]
     E, Q = eigh(G * root * root.T, driver="evd", overwrite_a=True, check_finite=False)
