@@ -23,6 +23,7 @@ def module_of(path: Path) -> str:
 
 
 @pytest.mark.parametrize("name", [module_of(path) for path in FILES])
+@pytest.mark.usefixtures("defaults")
 def test_examples_hold(name):
     found = doctest.testmod(import_module(name))
     assert found.attempted

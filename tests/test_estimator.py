@@ -43,40 +43,41 @@ from sketchridge.sketches import RPCholeskySketch, Sketch
 # signatures
 
 SKETCHED_DEFAULTS = {
-    "kernel": "gaussian",
-    "bandwidth": "median",
-    "alpha": "gcv",
+    "kernel": "auto",
+    "bandwidth": "auto",
+    "alpha": "loo",
     "sketch": "auto",
     "sketch_size": "auto",
     "sketch_tol": 0.1,
-    "solver": "sketch",
+    "solver": "auto",
     "noise_variance": "auto",
-    "fit_intercept": False,
+    "fit_intercept": True,
     "backend": "auto",
     "dtype": "auto",
     "random_state": None,
 }
 EXACT_DEFAULTS = {
-    "kernel": "gaussian",
-    "bandwidth": "median",
-    "alpha": "gcv",
+    "kernel": "auto",
+    "bandwidth": "auto",
+    "alpha": "loo",
     "noise_variance": "auto",
-    "fit_intercept": False,
+    "fit_intercept": True,
 }
 
 
 @pytest.mark.parametrize(
-    ("cls", "defaults"),
+    ("cls", "expected"),
     [(SketchedKernelRidge, SKETCHED_DEFAULTS), (ExactKernelRidge, EXACT_DEFAULTS)],
     ids=["sketched", "exact"],
 )
-def test_constructor_is_that_of_the_design(cls, defaults):
+@pytest.mark.usefixtures("defaults")
+def test_constructor_is_that_of_the_design(cls, expected):
     parameters = inspect.signature(cls).parameters
-    assert {name: parameter.default for name, parameter in parameters.items()} == defaults
-    assert list(parameters) == list(defaults)
+    assert {name: parameter.default for name, parameter in parameters.items()} == expected
+    assert list(parameters) == list(expected)
     keyword_only = [name for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY]
-    assert keyword_only == list(defaults)[1:]
-    assert cls().get_params() == defaults
+    assert keyword_only == list(expected)[1:]
+    assert cls().get_params() == expected
 
 
 @pytest.mark.parametrize(

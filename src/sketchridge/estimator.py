@@ -32,10 +32,16 @@ class SketchedKernelRidge(KernelRegressor):
 
     Parameters
     ----------
-    kernel : a name of `sketchridge.kernels.KERNELS`, a kernel object, a scikit-learn kernel object,
-        a callable k(X, Z), or "precomputed".
-    bandwidth : a number, one for each feature, "median" (of the distances between rows) or "gcv".
-    alpha : the penalty α = λΣw (nλ without weights), "gcv" or "loo".
+    kernel : "auto" (the best of "matern32", "matern52" and "gaussian" by leave-one-out), a name of
+        `sketchridge.kernels.KERNELS`, a kernel object, a scikit-learn kernel object, a callable
+        k(X, Z), or "precomputed".
+    bandwidth : a number, one for each feature, or a map (d, k) with distances ‖(x − z)M‖; learned:
+        "ard" (one for each feature), "full" (a map) or "auto" (the simplest of one for all, "ard"
+        and "full" that predicts as well); "median" (of the distances between rows) or "gcv".
+        Learning needs no scaling of the features. A kernel whose profile has no slope takes the
+        median for "auto", and one with a bandwidth of its own keeps it.
+    alpha : the penalty α = λΣw (nλ without weights); "loo", the largest whose leave-one-out error
+        is within 1% of the least; or "gcv".
     sketch : a name of `sketchridge.sketches.SKETCHES`, "auto" (= "rpcholesky"), an (m, n) array or
         a sketch object.
     sketch_size : the number of rows m, or "auto" to grow it until standard deviations are within
@@ -43,9 +49,12 @@ class SketchedKernelRidge(KernelRegressor):
     sketch_tol : how far the variance V̄ behind standard deviations and intervals may be from V1,
         relative, where the size is automatic: kept at 95% of points in 90% of problems, as
         predicted from the gap V2/V3 (docs/averaged-variance.md).
-    solver : "sketch", the sketched mean, or "pcg", the exact mean by conjugate gradients, with a
-        residual of at most 1e-8·‖y‖.
-    noise_variance : σ², one for each target, or "auto" to estimate it from the residuals.
+    solver : "sketch", the sketched mean; "pcg", the exact mean by conjugate gradients, with a
+        residual of at most 1e-8·‖y‖; or "auto", the exact mean to what predictions need for up to
+        32,768 rows or on a GPU, the sketched one above. With alpha="loo" and up to 4,096 rows an
+        automatic sketch is complete, and its mean exact.
+    noise_variance : σ², one for each target, or "auto": from leave-one-out errors with alpha="loo",
+        otherwise from the residuals.
     fit_intercept : fit an unpenalised constant jointly.
     backend : where kernel products are computed: "auto", a name of
         `sketchridge.backends.BACKENDS` or a backend object.
@@ -55,7 +64,9 @@ class SketchedKernelRidge(KernelRegressor):
 
     Attributes
     ----------
-    lambda_, alpha_, bandwidth_, noise_variance_, effective_dof_, s_lambda_, eigenvalues_, path_,
+    kernel_, map_, feature_relevance_, learning_curve_ : what was chosen or learned.
+    lambda_, alpha_, bandwidth_, noise_variance_, amplitude_, interval_quantiles_, effective_dof_,
+    s_lambda_, eigenvalues_, path_,
     loo_error_, sketch_, sketch_size_, gap_ : the gap V2/V3 reached, sketch_error_ : how far V̄ may
     be from V1, certificate_ : a uniform bound on V2, dtype_, backend_
 
@@ -65,8 +76,11 @@ class SketchedKernelRidge(KernelRegressor):
     >>> y = np.sin(6 * X[:, 0]) + 0.1 * np.random.default_rng(0).standard_normal(200)
     >>> model = SketchedKernelRidge(random_state=0).fit(X, y)
     >>> mean, std = model.predict([[0.5]], return_std=True)
-    >>> mean.round(2), std.round(2)
-    (array([0.14]), array([0.01]))
+    >>> mean.round(1), std.round(1)
+    (array([0.1]), array([0.]))
+    >>> low, high = model.predict_interval([[0.5]])
+    >>> low.round(1), high.round(1)
+    (array([-0.1]), array([0.3]))
     """
 
     _fitted: Fitted
@@ -76,16 +90,16 @@ class SketchedKernelRidge(KernelRegressor):
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
+        kernel: Any = "auto",
         *,
-        bandwidth: Any = "median",
-        alpha: Any = "gcv",
+        bandwidth: Any = "auto",
+        alpha: Any = "loo",
         sketch: Any = "auto",
         sketch_size: Any = "auto",
         sketch_tol: float = 0.1,
-        solver: str = "sketch",
+        solver: str = "auto",
         noise_variance: Any = "auto",
-        fit_intercept: bool = False,
+        fit_intercept: bool = True,
         backend: Any = "auto",
         dtype: str = "auto",
         random_state: Any = None,

@@ -21,25 +21,36 @@ class ExactKernelRidge(KernelRegressor):
 
     Parameters
     ----------
-    kernel : a name of `sketchridge.kernels.KERNELS`, a kernel object, a scikit-learn kernel object,
-        a callable k(X, Z), or "precomputed".
-    bandwidth : a number, one for each feature, "median" (of the distances between rows) or "gcv".
-    alpha : the penalty α = λΣw (nλ without weights), "gcv" or "loo".
-    noise_variance : σ², one for each target, or "auto" to estimate it from the residuals.
+    kernel : "auto" (the best of "matern32", "matern52" and "gaussian" by leave-one-out), a name of
+        `sketchridge.kernels.KERNELS`, a kernel object, a scikit-learn kernel object, a callable
+        k(X, Z), or "precomputed".
+    bandwidth : a number, one for each feature, or a map (d, k) with distances ‖(x − z)M‖; learned:
+        "ard" (one for each feature), "full" (a map) or "auto" (the simplest of one for all, "ard"
+        and "full" that predicts as well); "median" (of the distances between rows) or "gcv".
+        Learning needs no scaling of the features. A kernel whose profile has no slope takes the
+        median for "auto", and one with a bandwidth of its own keeps it.
+    alpha : the penalty α = λΣw (nλ without weights); "loo", the largest whose leave-one-out error
+        is within 1% of the least; or "gcv".
+    noise_variance : σ², one for each target, or "auto": from leave-one-out errors with alpha="loo",
+        otherwise from the residuals.
     fit_intercept : fit an unpenalised constant jointly.
 
     Attributes
     ----------
-    lambda_, alpha_, bandwidth_, noise_variance_, effective_dof_, s_lambda_, eigenvalues_, path_,
+    kernel_, map_, feature_relevance_, learning_curve_ : what was chosen or learned.
+    lambda_, alpha_, bandwidth_, noise_variance_, amplitude_, interval_quantiles_, effective_dof_,
+    s_lambda_, eigenvalues_, path_,
     loo_error_
 
     Examples
     --------
-    >>> X = np.linspace(0, 1, 20)[:, None]
-    >>> model = ExactKernelRidge(alpha=0.1, noise_variance=1.0).fit(X, np.sin(6 * X[:, 0]))
+    >>> import numpy as np
+    >>> X = np.linspace(0, 1, 100)[:, None]
+    >>> y = np.sin(6 * X[:, 0]) + 0.1 * np.random.default_rng(0).standard_normal(100)
+    >>> model = ExactKernelRidge().fit(X, y)
     >>> mean, std = model.predict([[0.5]], return_std=True)
-    >>> mean.round(2), std.round(2)
-    (array([0.13]), array([0.38]))
+    >>> mean.round(1), std.round(1)
+    (array([0.2]), array([0.]))
     """
 
     _fitted: ExactFitted
@@ -48,12 +59,12 @@ class ExactKernelRidge(KernelRegressor):
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
+        kernel: Any = "auto",
         *,
-        bandwidth: Any = "median",
-        alpha: Any = "gcv",
+        bandwidth: Any = "auto",
+        alpha: Any = "loo",
         noise_variance: Any = "auto",
-        fit_intercept: bool = False,
+        fit_intercept: bool = True,
     ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth

@@ -69,12 +69,13 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         --------
         >>> from sketchridge import ExactKernelRidge
         >>> X = np.linspace(0, 1, 20)[:, None]
-        >>> model = ExactKernelRidge(alpha=0.1, noise_variance=0.01).fit(X, np.sin(6 * X[:, 0]))
-        >>> model.predict([[0.0], [0.5]]).round(2)
-        array([0.14, 0.13])
+        >>> y = np.sin(6 * X[:, 0])
+        >>> model = ExactKernelRidge("gaussian", bandwidth=0.3, alpha=0.1, noise_variance=0.01)
+        >>> model.fit(X, y).predict([[0.0], [0.5]]).round(2)
+        array([0.13, 0.13])
         >>> mean, std = model.predict([[0.0], [0.5]], return_std=True)
         >>> std.round(3)  # larger at the edge
-        array([0.06 , 0.038])
+        array([0.062, 0.039])
         """
         query = self._question(X)
         mean = self._fitted.mean(query)
@@ -119,10 +120,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         >>> rng = np.random.default_rng(0)
         >>> X = np.linspace(0, 1, 100)[:, None]
         >>> y = np.sin(6 * X[:, 0]) + 0.1 * rng.standard_normal(100)
-        >>> model = ExactKernelRidge(alpha=0.1, fit_intercept=True).fit(X, y)
+        >>> model = ExactKernelRidge().fit(X, y)
         >>> low, high = model.predict_interval([[0.5]])
         >>> low.round(1), high.round(1)
-        (array([-0.1]), array([0.4]))
+        (array([0.]), array([0.4]))
         """
         check_interval(confidence_level, method, side)
         query = self._question(X)

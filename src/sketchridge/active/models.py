@@ -158,16 +158,24 @@ class Models:
 
 
 def prepared(estimator: Estimator, pool: Pool, seed: int) -> Estimator:
-    """A copy whose fit is a function of the labels alone, of a kernel defined on all the pool."""
+    """A copy whose fit is a function of the labels alone, of a kernel defined on all the pool.
+
+    What would be learned from the first few labels is fixed: the Gaussian kernel for "auto", with
+    the median distance in the pool as bandwidth.
+    """
     estimator = clone(estimator)
+    if isinstance(estimator.kernel, str) and estimator.kernel == "auto":
+        estimator.kernel = "gaussian"
     kernel = as_kernel(estimator.kernel)
     for rows in pool.slices():
         kernel.check_domain(pool[rows])
-    by_median = isinstance(estimator.bandwidth, str) and estimator.bandwidth == "median"
-    if by_median and isinstance(kernel, ScaledKernel) and kernel.bandwidth is None:
+    open_bandwidth = isinstance(estimator.bandwidth, str) and estimator.bandwidth != "gcv"
+    if open_bandwidth and isinstance(kernel, ScaledKernel) and kernel.bandwidth is None:
         estimator.bandwidth = tuning.median_bandwidth(pool, kernel)  # type: ignore[arg-type]
     if isinstance(estimator, SketchedKernelRidge):
         estimator.sketch_limit = _LARGEST_SKETCH
+        if estimator.solver == "auto":
+            estimator.solver = "sketch"
         if estimator.random_state is None:
             estimator.random_state = seed
     return estimator

@@ -12,6 +12,7 @@ from sketchridge.kernels.laplacian import Laplacian
 from sketchridge.kernels.radial import Gaussian, Matern32, Matern52, Radial
 
 __all__ = [
+    "CANDIDATES",
     "KERNELS",
     "CubicSpline",
     "Custom",
