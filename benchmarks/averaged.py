@@ -27,8 +27,8 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from sketchridge.kernels import as_kernel
 from sketchridge.query import AtPoints
-from sketchridge.refine import System
 from sketchridge.ridge import Ridge
+from sketchridge.system import System
 from sketchridge.tuning import median_bandwidth, predicted_error
 
 Array = np.ndarray

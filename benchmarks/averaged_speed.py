@@ -22,7 +22,7 @@ from typing import Any
 import common
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from settings import sketched_ridge
+from settings import AUTOMATIC, sketched_ridge
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics.pairwise import rbf_kernel
@@ -31,19 +31,6 @@ Array = np.ndarray
 ROWS = 16_000
 FLIGHTS = 20_000
 TOLERANCES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
-SETTINGS = {
-    "kernel": "gaussian",
-    "bandwidth": "median",
-    "alpha": "gcv",
-    "sketch": "auto",
-    "sketch_size": "auto",
-    "solver": "sketch",
-    "noise_variance": 1.0,
-    "fit_intercept": False,
-    "backend": "numpy",
-    "dtype": "auto",
-    "random_state": 0,
-}
 CHILD = r"""
 import json, sys, time, warnings
 warnings.simplefilter("ignore")
@@ -143,7 +130,7 @@ def flights(before: Path, data: Path, folder: Path) -> tuple[list[dict[str, Any]
 
 def _automatic(sources: Path, path: Path, tol: float) -> dict[str, Any]:
     environment = os.environ | {"PYTHONPATH": str(sources.resolve())}
-    command = [sys.executable, "-c", CHILD, json.dumps(SETTINGS), str(path), str(tol)]
+    command = [sys.executable, "-c", CHILD, json.dumps(AUTOMATIC), str(path), str(tol)]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
 
@@ -159,19 +146,19 @@ def _error(found: dict[str, Any], X: Array, Z: Array) -> float:
 
 def refinement() -> tuple[list[dict[str, Any]], common.Claim]:
     """Products with the kernel matrix until V1 is known to 0.1%, from V2 and from V̄."""
-    from sketchridge import refine
+    from sketchridge import refine, system
 
     rng = np.random.default_rng(0)
     X, Z = rng.random((4000, 5)), rng.random((64, 5))
     table = []
     counted: list[int] = []
-    product = refine.System.product
+    product = system.System.product
 
     def counting(self: Any, T: Any) -> Any:
         counted.append(T.shape[1])
         return product(self, T)
 
-    refine.System.product = counting  # type: ignore[method-assign]
+    system.System.product = counting  # type: ignore[method-assign]
     for m in (200, 300, 400):
         model = sketched_ridge(bandwidth=0.5, alpha=4000 * 1e-4, sketch_size=m, noise_variance=1.0)
         fitted = model.fit(X, X[:, 0]).fitted_
@@ -184,7 +171,7 @@ def refinement() -> tuple[list[dict[str, Any]], common.Claim]:
             row[f"products from {name}"] = len(counted)
             row[f"columns from {name}"] = sum(counted)
         table.append(row)
-    refine.System.product = product  # type: ignore[method-assign]
+    system.System.product = product  # type: ignore[method-assign]
     fewer = all(row["columns from V̄"] < row["columns from V2"] for row in table)
     return table, common.Claim("V1 to 1e-3 takes fewer products from V̄ than from V2", fewer)
 

@@ -10,7 +10,40 @@ from typing import Any
 
 from sketchridge import ExactKernelRidge, SketchedKernelRidge
 
-__all__ = ["exact_ridge", "sketched_ridge"]
+__all__ = ["AUTOMATIC", "automatic_ridge", "exact_ridge", "sketched_ridge"]
+
+# of fits in which the sketch size and λ follow from the data
+AUTOMATIC = {
+    "kernel": "gaussian",
+    "bandwidth": "median",
+    "alpha": "gcv",
+    "sketch": "auto",
+    "sketch_size": "auto",
+    "solver": "sketch",
+    "noise_variance": 1.0,
+    "fit_intercept": False,
+    "backend": "numpy",
+    "dtype": "auto",
+    "random_state": 0,
+}
+
+
+def automatic_ridge(*, random_state: Any) -> SketchedKernelRidge:
+    """Whatever there is to choose is chosen by the data: the defaults of version 0.2."""
+    return SketchedKernelRidge(
+        kernel="auto",
+        bandwidth="auto",
+        alpha="loo",
+        sketch="auto",
+        sketch_size="auto",
+        sketch_tol=0.1,
+        solver="auto",
+        noise_variance="auto",
+        fit_intercept=True,
+        backend="auto",
+        dtype="auto",
+        random_state=random_state,
+    )
 
 
 def exact_ridge(

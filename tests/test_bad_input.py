@@ -202,14 +202,15 @@ KNOWN_KERNELS = (
 ALPHA_TEXT = "alpha must be a positive finite number or 'gcv' or 'loo', got "
 BANDWIDTH_TEXT = (
     "bandwidth must be a positive finite number, one such number for each of the 3 features, "
-    r"a map \(3, k\), 'median' or 'gcv', got "
+    r"a map \(3, k\), 'median', 'gcv', 'ard', 'full' or 'auto', got "
 )
 NOISE_TEXT = (
     "noise_variance must be 'auto', or finite and not negative, one number or one for each of the "
     "1 targets, got "
 )
 UNKNOWN_BANDWIDTH = (
-    "Unknown bandwidth 'silverman': give a number, one for each feature, 'median' or 'gcv'"
+    r"Unknown bandwidth 'silverman': give a number, one for each feature, a map \(d, k\), or one "
+    "of 'median', 'gcv', 'ard', 'full', 'auto'"
 )
 ORDER_TEXT = "order of a periodic Sobolev kernel must be a whole number from 1 to 15 .*, got "
 DEGREE_TEXT = "The degree of Polynomial.* must be a whole number from 1 up, got "
@@ -277,18 +278,21 @@ BAD_PARAMETERS = {
     ),
     "unknown kernel": (
         {"kernel": "gausian"},
-        "Unknown kernel 'gausian': give one of " + KNOWN_KERNELS,
+        "Unknown kernel 'gausian': give 'auto', one of " + KNOWN_KERNELS,
     ),
-    "a number for a kernel": ({"kernel": 3}, "Unknown kernel 3: give one of " + KNOWN_KERNELS),
+    "a number for a kernel": (
+        {"kernel": 3},
+        "Unknown kernel 3: give 'auto', one of " + KNOWN_KERNELS,
+    ),
     "a class for a kernel": (
         {"kernel": Laplacian},
-        "Unknown kernel <class.*Laplacian'>: give one of " + KNOWN_KERNELS,
+        "Unknown kernel <class.*Laplacian'>: give 'auto', one of " + KNOWN_KERNELS,
     ),
     "a maker for a kernel": (
         {"kernel": Gaussian},
-        "Unknown kernel <function Gaussian.*>: give one of " + KNOWN_KERNELS,
+        "Unknown kernel <function Gaussian.*>: give 'auto', one of " + KNOWN_KERNELS,
     ),
-    "no kernel": ({"kernel": None}, "Unknown kernel None: give one of " + KNOWN_KERNELS),
+    "no kernel": ({"kernel": None}, "Unknown kernel None: give 'auto', one of " + KNOWN_KERNELS),
     "kernel not symmetric": (
         {"kernel": not_symmetric},
         "not_symmetric.*is not positive semidefinite.*asymmetry",
@@ -394,7 +398,10 @@ BAD_SKETCHES = {
     "NaN tolerance": ({"sketch_tol": np.nan}, TOL_TEXT + "nan"),
     "infinite tolerance": ({"sketch_tol": np.inf}, TOL_TEXT + "inf"),
     "a word for a tolerance": ({"sketch_tol": "tight"}, TOL_TEXT + "'tight'"),
-    "unknown solver": ({"solver": "lbfgs"}, "Unknown solver 'lbfgs': give 'sketch'"),
+    "unknown solver": (
+        {"solver": "lbfgs"},
+        "Unknown solver 'lbfgs': give 'auto', 'sketch' or 'pcg'",
+    ),
     "unknown backend": ({"backend": "jax"}, "Unknown backend 'jax': give 'auto', one of 'numpy'"),
     "no backend": ({"backend": None}, "Unknown backend None: give 'auto', one of 'numpy'"),
     "unknown dtype": ({"dtype": "int8"}, "Unknown dtype 'int8': " + DTYPES),

@@ -47,8 +47,9 @@ def test_what_is_no_weight_is_refused_in_a_batch_and_changes_nothing(cls, case):
 @classes
 @pytest.mark.parametrize("w", [2, 2.0, [2] * N, (2.0,) * N, np.full(N, 2, np.int8)], ids=repr)
 def test_weights_may_be_a_number_or_any_list_of_numbers(cls, w):
-    model = cls(alpha=1.0).fit(ROWS, y[:N], sample_weight=w)
-    assert_same_answers(model, cls(alpha=1.0).fit(ROWS, y[:N], sample_weight=np.full(N, 2.0)))
+    options = {"alpha": 1.0} | ({"random_state": 0} if cls is SketchedKernelRidge else {})
+    model = cls(**options).fit(ROWS, y[:N], sample_weight=w)
+    assert_same_answers(model, cls(**options).fit(ROWS, y[:N], sample_weight=np.full(N, 2.0)))
 
 
 @makers

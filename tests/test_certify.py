@@ -242,7 +242,7 @@ TEXTS = {
     "vacuous": (
         Certificate("norm", norm=1.0, relative=3.21),
         "no uniform guarantee (norm bound 3.21, useful below 1): ask for a bound at each point "
-        "with variance(X, return_bound=True), or enlarge the sketch",
+        "with variance(X, 'vbar', return_bound=True), or enlarge the sketch",
         True,
     ),
     "just vacuous": (Certificate("norm", norm=1.0, relative=1.0), "no uniform guarantee", True),

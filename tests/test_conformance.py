@@ -405,6 +405,12 @@ def warns_at_cap():
     return SketchedKernelRidge(alpha=1.0, sketch_size=99)
 
 
+@pytest.mark.usefixtures("defaults")
+@pytest.mark.parametrize("cls", [ExactKernelRidge, SketchedKernelRidge])
+def test_the_defaults_pass_scikit_learns_checks(cls):
+    check_estimator(cls())
+
+
 @pytest.mark.parametrize(
     "fit",
     [
@@ -413,7 +419,7 @@ def warns_at_cap():
         lambda: make_pipeline(StandardScaler(), warns_at_cap()).fit(X, y),
         lambda: cross_val_score(warns_at_cap(), X, y, cv=2),
         lambda: ExactKernelRidge(alpha=1.0).fit(X, y).predict(X + 1e6, return_std=True),
-        lambda: ExactKernelRidge(alpha=1.0).fit(X, y).predict_interval(X + 1e6),
+        lambda: ExactKernelRidge(alpha=1.0).fit(X, y).predict_interval(X, 0.999),
     ],
     ids=["fit", "partial_fit", "pipeline", "cross-validation", "predict", "interval"],
 )

@@ -52,9 +52,9 @@ def silent(text: str) -> None:
     return None
 
 
-def settings(**changes: Any) -> Settings:
+def settings(*, kernel: Any = None, **changes: Any) -> Settings:
     given = {
-        "kernel": Laplacian(),
+        "kernels": (kernel or Laplacian(),),
         "bandwidth": 1.5,
         "alpha": ALPHA,
         "sketch": "rpcholesky",
@@ -70,9 +70,9 @@ def settings(**changes: Any) -> Settings:
     return Settings(**{**given, **changes})
 
 
-def exact_settings(**changes: Any) -> ExactSettings:
+def exact_settings(*, kernel: Any = None, **changes: Any) -> ExactSettings:
     given = {
-        "kernel": Laplacian(),
+        "kernels": (kernel or Laplacian(),),
         "bandwidth": 1.5,
         "alpha": ALPHA,
         "noise_variance": None,
@@ -119,9 +119,10 @@ def answers(model: Fitted, X_new) -> dict[str, np.ndarray]:
 def assert_same(
     first: dict, second: dict, but: tuple[str, ...] = (), kind: str = "float64"
 ) -> None:
+    """The mean, and leave-one-out errors made of its coefficients, as far as ``kind`` says."""
     for name in first:
         if name not in but:
-            assert_close(first[name], second[name], kind if name == "mean" else "float64")
+            assert_close(first[name], second[name], kind if name in ("mean", "loo") else "float64")
 
 
 # Data
@@ -361,7 +362,7 @@ def test_extended_is_selected_at_once(sketch_case, solver, fit_intercept, weight
     second = extend(first, chosen, X[20:30], Y[20:30], w[20:30], silent)
     third = extend(second, chosen, X[30:], Y[30:], w[30:], silent)
     kernel = replace(third.kernel)
-    again = replace(chosen, kernel=kernel, sketch=third.factor.sketch, sketch_size=None)
+    again = replace(chosen, kernels=(kernel,), sketch=third.factor.sketch, sketch_size=None)
     at_once = fit(again, X, Y, w)
     np.testing.assert_array_equal(third.data.X, at_once.data.X)
     assert_same(answers(third, X_new), answers(at_once, X_new), kind="pcg")
@@ -580,7 +581,7 @@ def test_a_saved_model_has_no_matrix_as_long_as_the_data_and_as_wide_as_the_sket
     model = fit(settings(sketch_size=m, bandwidth=0.3, solver=solver), X, y, np.ones(n))
     model.ridge.v2(model.at(X[:5]))  # whatever it keeps in memory is not saved
     width = 3 + 1 + 1 + 2 + (solver == "pcg")
-    assert len(pickle.dumps(model)) < 8 * (n * width + 2 * m * m) + 20_000
+    assert len(pickle.dumps(model)) < 8 * (n * (width + 6) + 2 * m * m) + 20_000
 
 
 @pytest.mark.parametrize("sketch_case", ENTRY_CASES, ids=str)
@@ -590,7 +591,7 @@ def test_a_saved_model_of_a_dense_sketch_has_its_sums_once(sketch_case):
     chosen = settings(sketch=sketch_case.make(m, n, 3), sketch_size=None, bandwidth=0.3)
     model = fit(chosen, X, y, np.ones(n))
     model.ridge.v2(model.at(X[:5]))
-    assert len(pickle.dumps(model)) < 8 * (n * (m + 7) + 3 * m * m) + 20_000
+    assert len(pickle.dumps(model)) < 8 * (n * (m + 13) + 3 * m * m) + 20_000
 
 
 def test_a_saved_model_of_another_device_is_loaded_with_numpy(monkeypatch):
@@ -630,7 +631,7 @@ def test_a_saved_exact_model_has_no_matrix():
     X, y = unit_cube(n, 3), targets(n)
     model = fit_exact(exact_settings(), X, y, np.ones(n))
     model.ridge.v1(model.at(X[:5]))
-    assert len(pickle.dumps(model)) < 8 * n * 10 + 20_000
+    assert len(pickle.dumps(model)) < 8 * n * 16 + 20_000
 
 
 # Exact fits
@@ -661,13 +662,16 @@ def test_an_exact_fit_chooses_the_minimiser_on_its_grid(criterion, fit_intercept
     Y = 3 * np.sin(X[:, :1]) + targets(N) / np.sqrt(w)[:, None]
     model = fit_exact(exact_settings(alpha=criterion, fit_intercept=fit_intercept), X, Y, w)
     path = model.path
-    chosen = path.lam[np.argmin(getattr(path, criterion))]
+    scores = getattr(path, criterion)
+    within = 1.0 if criterion == "gcv" else 1.01
+    at = np.flatnonzero(scores <= within * scores.min())[-1]
+    chosen = path.lam[at]
     assert_close(model.ridge.lam * model.kernel.unit, chosen)
     fixed = fit_exact(
         exact_settings(alpha=float(chosen * w.sum()), fit_intercept=fit_intercept), X, Y, w
     )
     assert_close(fixed.path.gcv, path.gcv)
-    assert_close(fixed.loo_error, path.loo[np.argmin(getattr(path, criterion))])
+    assert_close(fixed.loo_error, path.loo[at])
 
 
 @with_and_without_intercept
@@ -676,7 +680,7 @@ def test_an_extended_exact_fit_is_that_to_all_rows(fit_intercept):
     chosen = exact_settings(fit_intercept=fit_intercept)
     first = fit_exact(chosen, X[:22], Y[:22], w[:22])
     second = extend_exact(first, chosen, X[22:], Y[22:], w[22:], silent)
-    at_once = fit_exact(replace(chosen, kernel=first.kernel), X, Y, w)
+    at_once = fit_exact(replace(chosen, kernels=(first.kernel,)), X, Y, w)
     one, other = (model.at(normal(T, 3, seed=7)) for model in (second, at_once))
     assert_close(second.mean(one), at_once.mean(other))
     assert_close(second.ridge.v1(one), at_once.ridge.v1(other))

@@ -521,7 +521,7 @@ X3 = normal(8, 3)
 ERRORS = {
     "unknown name lists the known ones": (
         lambda: as_kernel("gausian"),
-        r"Unknown kernel 'gausian': give one of " + ", ".join(map(repr, KERNELS)),
+        r"Unknown kernel 'gausian': give 'auto', one of " + ", ".join(map(repr, KERNELS)),
     ),
     "a class is not a kernel": (lambda: as_kernel(Custom), "Unknown kernel"),
     "what makes a kernel is none": (lambda: as_kernel(Gaussian), "Unknown kernel"),

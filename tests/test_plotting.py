@@ -79,7 +79,9 @@ def test_interval_draws_mean_bands_and_data(
     for collection, include_noise in ((outer, True), (inner, False)):
         x, low, high = band(collection)
         np.testing.assert_allclose(x, points[:, 1])
-        np.testing.assert_allclose([low, high], final.predict_interval(inputs, 0.9, include_noise))
+        np.testing.assert_allclose(
+            [low, high], final.predict_interval(inputs, 0.9, include_noise=include_noise)
+        )
     np.testing.assert_allclose(scatter.get_offsets(), np.column_stack([X[:, 1], y]))
     np.testing.assert_allclose(
         ax.lines[0].get_xydata(), np.column_stack([points[:, 1], estimator.predict(points)])

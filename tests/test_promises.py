@@ -150,8 +150,8 @@ def test_a_model_that_says_nothing_says_so(make):
     there = np.vstack([X[:3], X[:5] + 1e3])
     with pytest.warns(UserWarning, match=r"5 of 8 points are so far .*Use fit_intercept=True"):
         model.predict(there, return_std=True)
-    with pytest.warns(UserWarning, match=r"5 of 8 points are so far"):
-        model.predict_interval(there)
+    low, high = model.predict_interval(there)
+    assert (high - low > 0.1).all()  # an interval is not 0 ± 0 there
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.predict(X, return_std=True)

@@ -123,38 +123,35 @@ def test_noise_variance_is_estimated(make):
 
 
 @makers
-def test_intervals_are_normal_around_the_mean(make):
+def test_gaussian_intervals_are_normal_around_the_mean(make):
     model = make().fit(X, y)
-    mean, std = model.predict(X_TEST, return_std=True)
+    mean = model.predict(X_TEST)
     for level in (0.5, 0.95, 0.999):
-        for include_noise in (True, False):
+        for noisy in (True, False):
             low, high = model.predict_interval(
-                X_TEST, confidence_level=level, include_noise=include_noise
+                X_TEST, level, include_noise=noisy, method="gaussian"
             )
-            width = np.sqrt(std**2 + model.noise_variance_) if include_noise else std
+            std = np.sqrt(model.predictive_variance(X_TEST, include_noise=noisy))
             assert_close((low + high) / 2, mean)
-            assert_close((high - low) / 2, norm.isf((1 - level) / 2) * width)
+            assert_close((high - low) / 2, norm.isf((1 - level) / 2) * std)
     default = model.predict_interval(X_TEST)
-    np.testing.assert_array_equal(default, model.predict_interval(X_TEST, 0.95, True))
+    np.testing.assert_array_equal(default, model.predict_interval(X_TEST, 0.95, method="loo"))
 
 
 @full_makers
-@pytest.mark.parametrize("include_noise", [False, True])
 @pytest.mark.parametrize("level", [0.5, 0.95])
-def test_coverage_without_bias(make, level, include_noise):
-    """Of pure noise the mean has no bias, so intervals cover 0, or a new observation, with their
-    nominal probability exactly.
+def test_coverage_of_noise_alone(make, level):
+    """Targets that are pure noise: 2,000 independent experiments of N rows each.
 
-    2,000 targets are 2,000 independent experiments: five binomial standard deviations are exceeded
-    with probability below 1e-5.
+    Leave-one-out ranks hold on average over training sets; five binomial standard deviations and 2%
+    for α, which is given and not that of pure noise.
     """
     q = 2000
     noise = np.random.default_rng([3, SEED]).standard_normal((N + 1, q))
-    model = make(noise_variance=1.0).fit(X, noise[:N])
-    low, high = model.predict_interval(X_TEST[:1], level, include_noise)
-    truth = noise[N] if include_noise else 0.0
-    covered = ((low < truth) & (truth < high)).sum()
-    assert abs(covered - q * level) <= 5 * np.sqrt(q * level * (1 - level))
+    model = make().fit(X, noise[:N])
+    low, high = model.predict_interval(X_TEST[:1], level)
+    covered = ((low < noise[N]) & (noise[N] < high)).mean()
+    assert abs(covered - level) <= 5 * np.sqrt(level * (1 - level) / q) + 0.02
 
 
 @classes

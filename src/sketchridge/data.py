@@ -23,6 +23,7 @@ __all__ = [
     "prepared",
     "question",
     "scaled_path",
+    "warn_of_the_noise",
 ]
 
 Array = np.ndarray
@@ -128,6 +129,13 @@ def estimated_noise(data: Data, squares: Array, left: float) -> Array:
 
     ``squares`` (q,) is the weighted RSS in the data's own units, ``left`` is n − df.
     """
+    within = data.rows.within / data.scale / data.scale
+    dof = max(left, np.finfo(float).eps) + data.rows.replicates
+    return data.scale * data.scale * ((squares + within) / dof)
+
+
+def warn_of_the_noise(data: Data) -> None:
+    """Say where rows cannot tell the noise variance, or may tell it wrongly."""
     if data.rows.tied:
         warn(
             "Some rows repeat both X and y of another row while y differs elsewhere at the same X. "
@@ -140,6 +148,3 @@ def estimated_noise(data: Data, squares: Array, left: float) -> Array:
             "weight: noise_variance_ and standard deviations are 0 or an effect of alpha alone. "
             "Give noise_variance, or more rows."
         )
-    within = data.rows.within / data.scale / data.scale
-    dof = max(left, np.finfo(float).eps) + data.rows.replicates
-    return data.scale * data.scale * ((squares + within) / dof)

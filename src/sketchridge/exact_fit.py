@@ -20,6 +20,7 @@ from sketchridge.data import (
     placed,
     question,
     scaled_path,
+    warn_of_the_noise,
 )
 from sketchridge.dense import DenseRidge, check_memory, dense_ridge
 from sketchridge.distribution import distribution
@@ -224,6 +225,7 @@ def _noise(
         q = len(data.scale)
         given = np.asarray(settings.noise_variance, dtype=float)
         return np.broadcast_to(given, (q,)).copy(), None
+    warn_of_the_noise(data)
     if settings.alpha == "loo":
         found = _predictive(ridge, data, settings, widths)
         return found.noise_variance, found

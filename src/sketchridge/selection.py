@@ -14,7 +14,7 @@ from sketchridge import tuning
 from sketchridge.backends import Backend, NumpyTiles, Tall, as_backend
 from sketchridge.basis import Basis, Intercept, basis_of
 from sketchridge.chosen import Penalty, choose_kernel, exact_penalty, widening_factor
-from sketchridge.data import Data, estimated_noise, extended_data, placed
+from sketchridge.data import Data, estimated_noise, extended_data, placed, warn_of_the_noise
 from sketchridge.factor import Factor, RowFactor, Sample, factorize, sample_of
 from sketchridge.fitted import Fitted, Settings, predictive_distribution
 from sketchridge.learning import Learned
@@ -273,7 +273,8 @@ def _unexplained_share(settings: Settings, plan: Plan, ridge: Ridge, data: Data,
     say(f"Leaving out {len(rows)} rows exactly")
     step = plan.step(ridge.sample.scales, ridge.basis.largest / ridge.lam)
     try:
-        inverse = inverse_diagonal(ridge, rows, tol=_ROUGHLY, step=step, seconds=_SECONDS / 3)
+        tol = _ROUGHLY if len(ridge.sample) > _COMPLETE else _MEAN_TOL
+        inverse = inverse_diagonal(ridge, rows, tol=tol, step=step, seconds=_SECONDS / 3)
     except PrecisionError:
         return 1.0
     whole = 1 / np.maximum(inverse, np.finfo(float).tiny)
@@ -322,6 +323,7 @@ def _noise(
         q = len(data.scale)
         given = np.asarray(settings.noise_variance, dtype=float)
         return np.broadcast_to(given, (q,)).copy(), None
+    warn_of_the_noise(data)
     if settings.alpha == "loo" and settings.largest_size is None:
         found = predictive_distribution(settings, ridge, data, omega, widths, share)
         return found.noise_variance, found
