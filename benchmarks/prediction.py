@@ -279,9 +279,7 @@ def report(rows: list[Found], out: Path) -> None:
         {"table": t} | {m: f"{mean(m, t, 'rmse'):.4f}" for m in methods if m != "quantile boosting"}
         for t in tables
     ]
-    ratios = {
-        t: mean(OURS, t, "rmse") / np.nanmin([mean(p, t, "rmse") for p in peers]) for t in tables
-    }
+    ratios = {t: max(_ratio(rows, p, t) for p in peers) for t in tables}
     for line in errors:
         line["ours/best peer"] = f"{ratios[line['table']]:.3f}"
     ranged = [m for m in methods if any("interval_score" in r for r in rows if r["method"] == m)]
@@ -351,6 +349,23 @@ def report(rows: list[Found], out: Path) -> None:
         "## Seconds\n\nSeveral at a time on the same machine.\n\n" + common.markdown_table(seconds),
     ]
     common.write_report(out / "prediction.md", "Prediction", parts, claims)
+
+
+def _ratio(rows: list[Found], peer: str, name: str) -> float:
+    """Our mean error over a peer's, on the splits that both have; 0 where there is none."""
+    errors = {
+        method: {
+            r["split"]: r["rmse"]
+            for r in rows
+            if r["method"] == method and r["table"] == name and np.isfinite(r["rmse"])
+        }
+        for method in (OURS, peer)
+    }
+    shared = sorted(set(errors[OURS]) & set(errors[peer]))
+    if not shared:
+        return 0.0
+    ours_mean, peer_mean = (np.mean([errors[m][s] for s in shared]) for m in (OURS, peer))
+    return float(ours_mean / peer_mean)
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ from sketchridge.plotting import (
     plot_interval,
     plot_observed_predicted,
     plot_pool,
+    plot_relevance,
     plot_scores,
 )
 
@@ -203,3 +204,15 @@ def test_a_new_figure_is_known_to_nobody_else():
     figure, axes = new_figure(3)
     assert len(axes) == len(figure.axes) == 3
     assert not plt.get_fignums()
+
+
+def test_relevance_is_a_bar_for_each_feature() -> None:
+    X = np.random.default_rng(0).uniform(size=(60, 3))
+    model = SketchedKernelRidge(bandwidth="ard", random_state=0).fit(X, np.sin(5 * X[:, 1]))
+    ax = plot_relevance(model, ["salt", "heat", "time"])
+    assert [label.get_text() for label in ax.get_yticklabels()][-1] == "heat"
+    widths = [bar.get_width() for bar in ax.patches]
+    np.testing.assert_allclose(sorted(widths), np.sort(model.feature_relevance_))
+    linear = SketchedKernelRidge("linear").fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="has no bandwidths to compare"):
+        plot_relevance(linear)

@@ -22,6 +22,7 @@ __all__ = [
     "plot_interval",
     "plot_observed_predicted",
     "plot_pool",
+    "plot_relevance",
     "plot_scores",
 ]
 
@@ -212,6 +213,25 @@ def _expected(ax: Axes, x: Array, y: Array, error: Array) -> None:
     ax.plot(x, y, color=_GREY, linewidth=1, linestyle="--", label="expected")
 
 
+def plot_relevance(
+    estimator: Any, names: Sequence[str] | None = None, *, ax: Axes | None = None
+) -> Axes:
+    """Plot how much each feature matters to a fitted kernel, the most important on top.
+
+    The names are those of the table it was fitted to, unless given.
+    """
+    relevance = estimator.feature_relevance_
+    if relevance is None:
+        raise ValueError(f"The kernel {estimator.kernel_!r} has no bandwidths to compare.")
+    known = getattr(estimator, "feature_names_in_", None) if names is None else names
+    labels = [f"feature {i}" for i in range(len(relevance))] if known is None else list(known)
+    order = np.argsort(relevance)
+    ax = _axes(ax)
+    ax.barh([labels[i] for i in order], relevance[order], color=_BLUE, alpha=0.85)
+    ax.set(xlabel="relevance (share of distances)", xlim=(0, None))
+    return ax
+
+
 def plot_error_curve(history: Sequence[Mapping[str, Any]], *, ax: Axes | None = None) -> Axes:
     """Plot the leave-one-out error of an active learner against its labels, from its `history_`."""
     ax = _axes(ax)
@@ -257,27 +277,13 @@ def plot_pool(X: Array, labeled: Array, pending: Array, *, ax: Axes | None = Non
     ax.scatter(x, y, s=5, color=_GREY, alpha=0.25, linewidth=0, label="pool")
     if len(labeled):
         x, y = flat(labeled).T
-        points = ax.scatter(
-            x,
-            y,
-            s=16,
-            c=np.arange(1, len(labeled) + 1),
-            cmap="viridis",
-            linewidth=0,
-            label="labeled",
-        )
+        look: Any = {"s": 16, "cmap": "viridis", "linewidth": 0, "label": "labeled"}
+        points = ax.scatter(x, y, c=np.arange(1, len(labeled) + 1), **look)
         ax.figure.colorbar(points, ax=ax, label="order of labels")
     if len(pending):
         x, y = flat(pending).T
-        ax.scatter(
-            x,
-            y,
-            s=30,
-            facecolors="none",
-            edgecolors=_RED,
-            linewidth=1.2,
-            label=f"pending ({len(pending)})",
-        )
+        look = {"s": 30, "facecolors": "none", "edgecolors": _RED, "linewidth": 1.2}
+        ax.scatter(x, y, label=f"pending ({len(pending)})", **look)
     names = ("first", "second") if X.shape[1] > 1 else ("only", "no")
     ax.set(xlabel=f"{names[0]} main direction", ylabel=f"{names[1]} main direction")
     ax.legend(frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
