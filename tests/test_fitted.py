@@ -324,7 +324,7 @@ def test_weights_and_alpha_times_a_constant_change_the_noise_only(alpha, c, solv
     scaled = chosen if isinstance(alpha, str) else replace(chosen, alpha=c * alpha)
     one, other = fit(chosen, X, Y, w), fit(scaled, X, Y, c * w)
     assert_same(answers(one, X_new), answers(other, X_new), but=("noise",), kind="pcg")
-    assert_close(other.noise, c * one.noise)
+    assert_close(other.noise, c * one.noise, "pcg" if solver == "pcg" else "float64")
     assert_close(other.gap, one.gap)
     assert_close(other.certificate.relative, one.certificate.relative)
     for name in ("lam", "df", "gcv", "loo"):
