@@ -483,7 +483,7 @@ def test_the_estimator_is_the_same_on_tensors(options, pieces, monkeypatch):
     for name in ("lambda_", "noise_variance_", "effective_dof_", "loo_error_", "gap_"):
         assert_close(getattr(two, name), getattr(one, name), "pcg")
     assert_close(two.predict(X_new), one.predict(X_new), "pcg")
-    for kind in ("v2", "v3", "gp", "bias2"):
+    for kind in ("v2", "v3", "vbar", "gp", "bias2"):
         assert_close(two.variance(X_new, kind), one.variance(X_new, kind), "pcg")
     ours, theirs = (model.variance(X_new, "v1", tol=1e-7) for model in (two, one))
     assert_close(ours, theirs, "pcg")
@@ -501,7 +501,7 @@ def test_the_estimator_on_fused_programs(options):
         estimator(backend, **options).fit(X, y)
         for backend in (NumpyTiles(), TritonFused(device=DEVICE))
     )
-    for kind in ("v2", "v3", "gp", "bias2"):
+    for kind in ("v2", "v3", "vbar", "gp", "bias2"):
         assert_close(two.variance(X_new, kind), one.variance(X_new, kind), "pcg")
     assert_close(two.predict(X_new), one.predict(X_new), "pcg")
 
