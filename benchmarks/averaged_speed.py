@@ -30,7 +30,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 Array = np.ndarray
 ROWS = 16_000
 FLIGHTS = 20_000
-TOLERANCES = (0.1, 0.2, 0.4)
+TOLERANCES = (0.2, 0.4)
 CHILD = r"""
 import json, sys, time, warnings
 warnings.simplefilter("ignore")

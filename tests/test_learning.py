@@ -169,6 +169,7 @@ def test_what_matters_is_found(n):
     assert share.sum() == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_a_full_map_finds_a_direction():
     X = normal(600, 3)
     Y = np.sin(2 * (X[:, :1] + X[:, 1:2])) + 0.05 * normal(600, 1, seed=2)

@@ -62,7 +62,8 @@ sketchridge.active.pool._MEMORY = 0  # so that sums are kept in a scratch file
 rng = np.random.default_rng(0)
 X = rng.random((2000, 3))
 y = np.sin(3 * X[:, 0])
-for model in (ExactKernelRidge(alpha=0.1), SketchedKernelRidge(random_state=0)):
+PLAIN = {"kernel": "gaussian", "bandwidth": "median"}
+for model in (ExactKernelRidge(alpha=0.1, **PLAIN), SketchedKernelRidge(random_state=0, **PLAIN)):
     n = 300 if isinstance(model, ExactKernelRidge) else 2000
     mean, std = model.fit(X[:n], y[:n]).predict(X[:9], return_std=True)
     assert np.abs(mean - y[:9]).max() < 0.1 and (std > 0).all()
@@ -231,7 +232,8 @@ def start(self):
     begin(self)
 threading.Thread.start = start
 X = np.random.default_rng(0).random((3000, 3))
-SketchedKernelRidge(alpha=1.0).fit(X, X[:, 0]).predict(X, return_std=True)
+model = SketchedKernelRidge("gaussian", bandwidth=0.5, alpha=1.0).fit(X, X[:, 0])
+model.predict(X, return_std=True)
 print(*{name.rpartition("_")[0] for name in started})
 """
     assert run(code, OMP_NUM_THREADS="1").split() in ([], ["sketchridge-blas"])
