@@ -15,6 +15,7 @@ import csv
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ SIZES = (64, 128, 256, 512, 1024)  # where n is so large that s_λ is not comput
 ROWS = 1500
 ASKED = 200
 TOLERANCES = (0.02, 0.05, 0.1, 0.2)
+TABLE = (1.001, 1.01, 1.03, 1.1, 1.2, 1.35, 1.6, 2.0, 2.5, 3.0, 5.0, 10.0)
 GAPS = (1.02, 1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 2.5, 3.0, 5.0, 10.0)
 
 
@@ -254,17 +256,33 @@ def by_size(rows: list[Row]) -> list[Row]:
     return table
 
 
-def by_gap(rows: list[Row], level: float = 0.9) -> list[Row]:
-    """The error of 95% of points in 90% of problems, with gaps about those of `GAPS`."""
+def by_gap(rows: list[Row], level: float = 0.9, gaps: tuple[float, ...] = GAPS) -> list[Row]:
+    """The error of 95% of points in that share of problems, with about these gaps."""
     logs = np.log([max(r["gap"] - 1, 1e-9) for r in rows])
     table = []
-    for gap in GAPS:
+    for gap in gaps:
         near = np.abs(logs - np.log(gap - 1)) < 0.35
         line: Row = {"gap": gap, "problems": int(near.sum())}
         for kind in ("v2", "v3", "vbar", "weighted"):
             some = [r[f"{kind}_95"] for r, is_near in zip(rows, near, strict=True) if is_near]
             line[kind] = round(float(np.quantile(some, level)), 4) if some else float("nan")
         table.append(line)
+    return table
+
+
+def growth(rows: list[Row]) -> list[Row]:
+    """By which power of m the gap less 1 falls, between multiples of s_λ: `tuning` grows by it."""
+    gaps: dict[tuple[Any, ...], dict[float, tuple[float, float]]] = {}
+    for r in rows:
+        key = (r["data"], r["kernel"], r["h"], r["lam"], r["sketch"])
+        gaps.setdefault(key, {})[r["multiple"]] = (r["m"], r["gap"] - 1)
+    table = []
+    for low, high in pairwise(MULTIPLES):
+        both = [(g[low], g[high]) for g in gaps.values() if low in g and high in g]
+        powers = [np.log(a[1] / b[1]) / np.log(b[0] / a[0]) for a, b in both if b[1] > 1e-4]
+        quartiles = np.quantile(powers, (0.25, 0.5, 0.75))
+        line: Row = {"m/s_λ": f"{low:g} to {high:g}", "problems": len(powers)}
+        table.append(line | {"quartiles": ", ".join(f"{q:.1f}" for q in quartiles)})
     return table
 
 
@@ -343,6 +361,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="a folder with tables/ and the flights")
     parser.add_argument("--out", type=Path, default=common.RESULTS)
     parser.add_argument("--report", action="store_true", help="read what was measured")
+    parser.add_argument("--machine", default=common.machine(), help="where it was measured")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     study, check = options.out / "averaged.csv", options.out / "averaged_automatic.csv"
@@ -351,7 +370,7 @@ def main() -> None:
         fresh = [s for s in every if s.data in CHECKED and s.n == ROWS]
         measured(measure, every, options, study)
         measured(automatic, fresh, options, check)
-    report(options.out, read(study), read(check))
+    report(options.out, read(study), read(check), options.machine)
 
 
 def measured(function: Any, some: list[Setting], options: argparse.Namespace, path: Path) -> None:
@@ -369,7 +388,7 @@ def read(path: Path) -> list[Row]:
         return [{key: _value(text) for key, text in row.items()} for row in csv.DictReader(file)]
 
 
-def report(out: Path, rows: list[Row], automatic_rows: list[Row]) -> None:
+def report(out: Path, rows: list[Row], automatic_rows: list[Row], machine: str) -> None:
     made = [r for r in rows if r["data"] not in CHECKED]
     checked = [r for r in rows if r["data"] in CHECKED]
     sizes = by_size(rows)
@@ -401,14 +420,18 @@ def report(out: Path, rows: list[Row], automatic_rows: list[Row]) -> None:
     ]
     parts = [
         f"Command: `python benchmarks/averaged.py --data FOLDER`; {len(rows)} problems.",
-        common.machine(),
+        machine,
         "## Relative errors by sketch size\n\nThe median and the 95% quantile over all points of "
         "all problems.\n\n" + common.markdown_table(sizes),
         "## Errors by gap\n\nThe error at 95% of points in 90% of problems; `weighted` is "
         "z₃ + θ(z₂ − z₃) with θ from the Rayleigh quotient of K − K̂ at 16 rows. "
         f"{len(made)} problems that make the table:\n\n" + common.markdown_table(by_gap(made)),
+        "The table of `tuning`, at 95% of points in 93% of those problems:\n\n"
+        + common.markdown_table(by_gap(made, 0.93, TABLE)),
         f"{len(checked)} problems that do not:\n\n" + common.markdown_table(by_gap(checked)),
         "Predictions on these:\n\n" + common.markdown_table(kept(checked)),
+        "## How the gap falls\n\nThe power of m by which the gap less 1 falls.\n\n"
+        + common.markdown_table(growth(rows)),
         "## Automatic sizes\n\nλ given, on data sets that did not make the table.\n\n"
         + common.markdown_table(tolerances),
     ]

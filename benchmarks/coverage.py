@@ -2,8 +2,8 @@
 
     python benchmarks/coverage.py
 
-For each number of rows n and of features d: many training sets, 500 new observations each. Noise has
-the standard deviation 1; with 4 features the function lacks its fifth term.
+For each number of rows n and of features d: many training sets, 500 new observations each. Noise
+has the standard deviation 1; with 4 features the function lacks its fifth term.
 """
 
 from __future__ import annotations

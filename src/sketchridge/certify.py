@@ -24,8 +24,8 @@ class Certificate:
     """|√V2(x) − √V1(x)| ≤ ``relative`` · √V2(x) for every x, except with probability
     ``failure_probability``.
 
-    ``relative`` is ``norm``/λ and what rounding adds, with ``norm`` a bound on ‖K − K̂‖ (in units of
-    the kernel). From 1 up it says nothing about V1 from below: it is vacuous.
+    ``relative`` is ``norm``/λ and what rounding adds, with ``norm`` a bound on ‖K − K̂‖, in units
+    of the kernel. From 1 up it says nothing about V1 from below: it is vacuous.
 
     >>> print(Certificate("trace", norm=0.002, relative=0.02))
     trace: the standard deviation √V2 is within 0.02 of √V1, relative to √V2, at every point

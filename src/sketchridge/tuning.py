@@ -42,7 +42,8 @@ _FIRST = 64  # rows of an automatic sketch
 _LARGEST = 2048
 _STEP = 32
 _FACTORS = (1.125, 4.0)  # by which it grows, at least and at most
-# By benchmarks/averaged.py: the gap V2/V3, and what V̄ is off by at 95% of points in 93% of problems
+# The gap V2/V3, and what V̄ is off by at 95% of points in 93% of problems, rounded up: printed by
+# benchmarks/averaged.py
 _GAPS = np.array([1.001, 1.01, 1.03, 1.1, 1.2, 1.35, 1.6, 2.0, 2.5, 3.0, 5.0, 10.0])
 _ERRORS = np.array(
     [0.0005, 0.0043, 0.011, 0.0225, 0.05, 0.066, 0.11, 0.157, 0.217, 0.46, 0.81, 1.45]
@@ -327,8 +328,8 @@ def grow_sketch(
 def _next_size(ridge: Ridge, reached: float, wanted: float) -> int:
     """The size at which the gap is expected to be as wanted, a multiple of 32.
 
-    Where λ is above E[m/2], the gap less 1 falls about as m^(−5/2) (benchmarks/averaged.py: 2 to
-    3.5); where λ was held at E[m/2], it falls with m, and the gap less 1 hardly faster than 1/m.
+    Where λ is above E[m/2], the gap less 1 falls about as m^(−5/2) (medians of 2.2 to 3.2 in
+    benchmarks/averaged.py); where λ was held at E[m/2], it falls with m, and the gap less 1 hardly faster than 1/m.
     Where λ is below, s_λ is where the eigenvalues, continued as they fall between m/4 and m/2,
     reach it.
     """
