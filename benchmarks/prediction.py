@@ -11,6 +11,7 @@ score is that of 95% intervals, the log density natural and per observation.
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import time
 import warnings
@@ -21,7 +22,7 @@ from typing import Any
 
 import common
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, cpu_count, delayed
 from scipy.stats import norm
 from settings import automatic_ridge
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -36,6 +37,7 @@ LARGEST = 20_000
 TESTED = 5_000
 OURS = "sketchridge"
 Z95 = 1.959963984540054
+MACHINE = f"{cpu_count()} cores"
 
 
 def table(name: str, folder: Path) -> tuple[Array, Array]:
@@ -260,14 +262,31 @@ def measured(method: str, name: str, seed: int, folder: Path) -> Found:
     except Exception as error:  # a peer that fails is shown as failing
         found = {"rmse": float("nan"), "error": f"{type(error).__name__}: {error}"[:200]}
     seconds = time.perf_counter() - start
-    row = {"table": name, "split": seed, "method": method, "n": len(X), "seconds": seconds} | found
+    row: Found = {"table": name, "split": seed, "method": method, "n": len(X), "d": X.shape[1]}
+    row |= {"machine": MACHINE, "seconds": seconds} | found
     print(row, flush=True)
     return row
 
 
+def short(rows: list[Found]) -> str:
+    """The README's table: errors, the ratio to the best peer, and what our intervals held."""
+    shown = (OURS, "HistGradientBoosting", "GPyTorch exact", "SVGP")
+    lines = []
+    for name in [t for t in TABLES if any(r["table"] == t for r in rows)]:
+        some = [r for r in rows if r["table"] == name]
+        line: Found = {"table": name, "rows, features": f"{some[0]['n']:,}, {some[0]['d']}"}
+        for method in shown:
+            errors = [r["rmse"] for r in some if r["method"] == method]
+            line[method] = f"{np.mean(errors):.3f}"
+        ratio = max(_ratio(rows, peer, name) for peer in shown if peer != OURS)
+        held = np.mean([r["coverage"] for r in some if r["method"] == OURS])
+        lines.append(line | {"ours / best peer": f"{ratio:.2f}", "held": f"{held:.1%}"})
+    return common.markdown_table(lines)
+
+
 def report(rows: list[Found], out: Path) -> None:
     """Means over splits, ratios to the best peer, and the claims."""
-    methods = [m for m in (*CPU, *GPU) if any(r["method"] == m for r in rows)]
+    methods = list(dict.fromkeys(r["method"] for r in rows))
     peers = [m for m in methods if m != OURS and m != "quantile boosting"]
     tables = [t for t in TABLES if any(r["table"] == t for r in rows)]
 
@@ -339,16 +358,42 @@ def report(rows: list[Found], out: Path) -> None:
             min(tenth.values()) >= 0.85,
         ),
     ]
-    splits = len({r["split"] for r in rows})
+    counts = {m: len({r["split"] for r in rows if r["method"] == m}) for m in methods}
+    where = [
+        f"{method} on {table} ({machine})"
+        for method, table, machine in sorted(
+            {(r["method"], r["table"], r["machine"]) for r in rows if r["method"] == OURS}
+        )
+    ]
     parts = [
-        f"Command: `python benchmarks/prediction.py --data FOLDER`; {splits} splits.",
-        common.machine(),
+        "Command: `python benchmarks/prediction.py --data FOLDER`. Splits: "
+        + ", ".join(f"{method} {count}" for method, count in counts.items())
+        + ". Ratios are over the splits that both have.",
+        "Peers ran on "
+        + " and ".join(sorted({r["machine"] for r in rows if r["method"] != OURS}))
+        + "; "
+        + ", ".join(where)
+        + ".",
+        "## In short\n\n" + short(rows),
         "## Root mean squared error\n\n" + common.markdown_table(errors),
         "## 95% intervals\n\n" + common.markdown_table(intervals),
         "## Log density\n\n" + common.markdown_table(densities),
         "## Seconds\n\nSeveral at a time on the same machine.\n\n" + common.markdown_table(seconds),
     ]
     common.write_report(out / "prediction.md", "Prediction", parts, claims)
+
+
+def read(path: Path) -> list[Found]:
+    """The rows of an earlier run; what a method does not give is left out."""
+    numbers = ("n", "d", "split", "m")
+
+    def value(key: str, text: str) -> Any:
+        if key in ("table", "method", "machine", "choice", "error"):
+            return text
+        return int(float(text)) if key in numbers else float(text)
+
+    with path.open() as file:
+        return [{k: value(k, t) for k, t in row.items() if t} for row in csv.DictReader(file)]
 
 
 def _ratio(rows: list[Found], peer: str, name: str) -> float:
@@ -370,13 +415,19 @@ def _ratio(rows: list[Found], peer: str, name: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="tables/, flights and weather")
+    parser.add_argument("--data", type=Path, help="tables/, flights and weather")
+    parser.add_argument("--report", action="store_true", help="read what was measured")
     parser.add_argument("--out", type=Path, default=common.RESULTS)
     parser.add_argument("--splits", type=int, default=SPLITS)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--tables", nargs="+", default=list(TABLES))
     parser.add_argument("--methods", nargs="+", default=None)
     options = parser.parse_args()
+    if options.report:
+        report(read(options.out / "prediction.csv"), options.out)
+        return
+    if options.data is None:
+        parser.error("--data is needed to measure: the folder with tables/, flights and weather")
     os.environ.setdefault("OMP_NUM_THREADS", "2")
     wanted = options.methods or [*CPU, *GPU]
     cells = [(t, s) for s in range(options.splits) for t in reversed(options.tables)]

@@ -329,9 +329,9 @@ def _next_size(ridge: Ridge, reached: float, wanted: float) -> int:
     """The size at which the gap is expected to be as wanted, a multiple of 32.
 
     Where λ is above E[m/2], the gap less 1 falls about as m^(−5/2) (medians of 2.2 to 3.2 in
-    benchmarks/averaged.py); where λ was held at E[m/2], it falls with m, and the gap less 1 hardly faster than 1/m.
-    Where λ is below, s_λ is where the eigenvalues, continued as they fall between m/4 and m/2,
-    reach it.
+    benchmarks/averaged.py); where λ was held at E[m/2], it falls with m, and the gap less 1 hardly
+    faster than 1/m. Where λ is below, s_λ is where the eigenvalues, continued as they fall between
+    m/4 and m/2, reach it.
     """
     basis = ridge.basis
     size = basis.factor.sketch.size
