@@ -53,6 +53,7 @@ ROOMS = [
     "selection",
     "exact_fit",
     "checks",
+    "found",
     "regressor",
     "exact_estimator",
     "estimator",
@@ -240,8 +241,6 @@ def foreign_private_names(path: Path) -> list[str]:
 NAMED_TUPLES = {"_replace", "_asdict", "_fields"}  # which are public in spite of their names
 ALLOWED_PRIVATE = {
     "notices.py": ["sys._getframe"],  # the only way to know who called
-    "estimator.py": ["done._validated"],  # of a copy of the estimator itself
-    "exact_estimator.py": ["done._validated"],
 }
 
 

@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
-from sketchridge.kernels import Precomputed
+from sketchridge.chosen import LEARNED
+from sketchridge.kernels import Precomputed, candidates
 
 __all__ = [
     "check_appendable",
     "check_interval",
+    "check_noise_variance",
+    "check_parameters",
     "check_positive",
     "check_range",
     "check_times",
@@ -22,6 +25,8 @@ __all__ = [
 ]
 
 Array = np.ndarray
+_CRITERIA = ("gcv", "loo")
+_BANDWIDTHS = ("median", "gcv", *LEARNED)
 _LARGEST = 1e150  # of y: squares must stay within floating point
 _TIMES = re.compile("date|time|duration|period", re.IGNORECASE)  # as types' names begin
 _REMEDIES = {  # by what an error says that gives none
@@ -123,3 +128,34 @@ def check_interval(confidence_level: Any, method: Any, side: Any) -> None:
         raise ValueError(f"Unknown method {method!r}: give 'loo' or 'gaussian'.")
     if side not in ("both", "lower", "upper"):
         raise ValueError(f"Unknown side {side!r}: give 'both', 'lower' or 'upper'.")
+
+
+def check_parameters(kernel: Any, bandwidth: Any, alpha: Any, noise_variance: Any) -> None:
+    """Raise ValueError for parameters of both estimators that no data could make right."""
+    candidates(kernel)
+    if not isinstance(alpha, str):
+        check_positive("alpha", alpha, "or 'gcv' or 'loo'")
+    elif alpha not in _CRITERIA:
+        raise ValueError(f"Unknown alpha {alpha!r}: give a positive number, 'gcv' or 'loo'.")
+    if isinstance(bandwidth, str) and bandwidth not in _BANDWIDTHS:
+        raise ValueError(
+            f"Unknown bandwidth {bandwidth!r}: give a number, one for each feature, a map (d, k), "
+            f"or one of {', '.join(map(repr, _BANDWIDTHS))}."
+        )
+    if isinstance(noise_variance, str) and noise_variance != "auto":
+        raise ValueError(f"Unknown noise_variance {noise_variance!r}: give 'auto' or a number.")
+
+
+def check_noise_variance(given: Any, q: int) -> None:
+    """Raise ValueError unless it is 'auto', or one number or one for each of q targets."""
+    if isinstance(given, str):
+        return
+    try:
+        values = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        values = np.array(np.nan)
+    if values.shape not in ((), (q,)) or not (np.isfinite(values) & (values >= 0)).all():
+        raise ValueError(
+            "noise_variance must be 'auto', or finite and not negative, one number or one for "
+            f"each of the {q} targets, got {given!r}."
+        )

@@ -10,13 +10,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sketchridge.certify import Certificate, norm_certificate
-from sketchridge.checks import check_appendable, check_positive
-from sketchridge.data import prepared
+from sketchridge.checks import check_positive
+from sketchridge.data import Data
 from sketchridge.fitted import Fitted, Settings
-from sketchridge.kernels import Precomputed, candidates
 from sketchridge.progress import status
 from sketchridge.refine import refined_variance, v1
-from sketchridge.regressor import Array, KernelRegressor
+from sketchridge.regressor import Array, KernelRegressor, Say
 from sketchridge.selection import extend, select
 from sketchridge.sketches import Sketch
 from sketchridge.tuning import predicted_error
@@ -116,43 +115,6 @@ class SketchedKernelRidge(KernelRegressor):
         self.backend = backend
         self.dtype = dtype
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SketchedKernelRidge:
-        """Fit to X (n, d) and y (n,) or (n, q). O(nm²) time for landmark sketches.
-
-        Parameters
-        ----------
-        X : (n, d) array or table, or the (n, n) kernel matrix for kernel="precomputed".
-        y : (n,) or (n, q).
-        sample_weight : (n,), precisions: row i has the noise variance σ²/w_i. 1 unless given.
-        """
-        self._check_settings()
-        done = copy.copy(self)
-        X, Y, w = done._validated(X, y, sample_weight, reset=True)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        settings = self._settings(seed)
-        with status("Fitting") as say:
-            square = isinstance(settings.kernel, Precomputed)
-            data = prepared(X, Y, w, fit_intercept=self.fit_intercept, square=square)
-            done._fitted = select(settings, data, say)
-        self.__dict__ = done.__dict__
-        return self
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SketchedKernelRidge:
-        """Append rows: the bandwidth and the sketch drawn so far are kept, the sketch may grow, λ
-        is chosen anew."""
-        if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, sample_weight)
-        self._check_settings()
-        check_appendable(self._fitted)
-        done = copy.copy(self)
-        X, Y, w = done._validated(X, y, sample_weight, reset=False)
-        self._fitted.kernel.check_domain(X)
-        settings = self._settings(self._fitted.settings.seed)
-        with status("Appending rows") as say:
-            fitted = extend(self._fitted, settings, X, Y, w, say)
-        self._fitted = fitted
-        return self
 
     def variance(
         self,
@@ -265,28 +227,34 @@ class SketchedKernelRidge(KernelRegressor):
                 return norm_certificate(found.ridge, np.random.default_rng(found.settings.seed))
         raise ValueError(f"Unknown certificate {method!r}: give 'trace' or 'norm'.")
 
-    def _settings(self, seed: int) -> Settings:
+    def _settings(self, old: Fitted | None) -> Settings:
+        """The seed is drawn at a fit and kept by those that go on from it."""
         automatic = isinstance(self.sketch_size, str)
         named_auto = isinstance(self.sketch, str) and self.sketch == "auto"
+        if old is None:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        else:
+            seed = old.settings.seed
         return Settings(
-            kernels=candidates(self.kernel),
-            bandwidth=copy.deepcopy(self.bandwidth),
-            alpha=self.alpha if isinstance(self.alpha, str) else float(self.alpha),
+            **self._shared_settings(),
             sketch="rpcholesky" if named_auto else copy.deepcopy(self.sketch),
             sketch_size=None if automatic else int(self.sketch_size),
             sketch_tol=float(self.sketch_tol),
             solver=self.solver,
-            noise_variance=copy.deepcopy(self._given_noise()),
-            fit_intercept=bool(self.fit_intercept),
             backend=self.backend,
             dtype=self.dtype,
             seed=seed,
             largest_size=self.sketch_limit,
         )
 
-    def _check_settings(self) -> None:
-        """Check every parameter that needs no data."""
-        self._check_parameters()
+    def _selected(self, settings: Settings, data: Data, say: Say) -> Fitted:
+        return select(settings, data, say)
+
+    def _extended(self, settings: Settings, X: Array, Y: Array, w: Array, say: Say) -> Fitted:
+        return extend(self._fitted, settings, X, Y, w, say)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if self.solver not in ("auto", "sketch", "pcg"):
             raise ValueError(f"Unknown solver {self.solver!r}: give 'auto', 'sketch' or 'pcg'.")
         size = self.sketch_size

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
-from sketchridge.checks import check_appendable
-from sketchridge.data import prepared
+from sketchridge.data import Data
 from sketchridge.exact_fit import ExactFitted, ExactSettings, extend_exact, select_exact
-from sketchridge.kernels import Precomputed, candidates
 from sketchridge.progress import status
-from sketchridge.regressor import Array, KernelRegressor
+from sketchridge.regressor import Array, KernelRegressor, Say
 
 __all__ = ["ExactKernelRidge"]
 
 
 class ExactKernelRidge(KernelRegressor):
     """Kernel ridge regression with the exact predictive variance V1, for as many points as an n×n
-    matrix allows.
+    matrix allows: O(n³) time, O(n²) memory.
 
     Parameters
     ----------
@@ -72,40 +69,6 @@ class ExactKernelRidge(KernelRegressor):
         self.noise_variance = noise_variance
         self.fit_intercept = fit_intercept
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ExactKernelRidge:
-        """Fit to X (n, d) and y (n,) or (n, q). O(n³) time, O(n²) memory.
-
-        Parameters
-        ----------
-        X : (n, d) array or table, or the (n, n) kernel matrix for kernel="precomputed".
-        y : (n,) or (n, q).
-        sample_weight : (n,), precisions: row i has the noise variance σ²/w_i. 1 unless given.
-        """
-        self._check_parameters()
-        done = copy.copy(self)
-        X, Y, w = done._validated(X, y, sample_weight, reset=True)
-        settings = self._settings()
-        with status("Fitting") as say:
-            square = isinstance(settings.kernel, Precomputed)
-            data = prepared(X, Y, w, fit_intercept=self.fit_intercept, square=square)
-            done._fitted = select_exact(settings, data, say)
-        self.__dict__ = done.__dict__
-        return self
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> ExactKernelRidge:
-        """Append rows: the kernel with its bandwidth is kept, λ is chosen anew. O(n³)."""
-        if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, sample_weight)
-        self._check_parameters()
-        check_appendable(self._fitted)
-        done = copy.copy(self)
-        X, Y, w = done._validated(X, y, sample_weight, reset=False)
-        self._fitted.kernel.check_domain(X)
-        with status("Appending rows") as say:
-            fitted = extend_exact(self._fitted, self._settings(), X, Y, w, say)
-        self._fitted = fitted
-        return self
-
     def variance(self, X: Any, kind: str = "v1") -> Array:
         """The variance of the prediction at each row of X.
 
@@ -121,11 +84,13 @@ class ExactKernelRidge(KernelRegressor):
         with status("Computing variances"):
             return self._variance(query, kind)
 
-    def _settings(self) -> ExactSettings:
-        return ExactSettings(
-            kernels=candidates(self.kernel),
-            bandwidth=copy.deepcopy(self.bandwidth),
-            alpha=self.alpha if isinstance(self.alpha, str) else float(self.alpha),
-            noise_variance=copy.deepcopy(self._given_noise()),
-            fit_intercept=bool(self.fit_intercept),
-        )
+    def _settings(self, old: Any) -> ExactSettings:
+        return ExactSettings(**self._shared_settings())
+
+    def _selected(self, settings: ExactSettings, data: Data, say: Say) -> ExactFitted:
+        return select_exact(settings, data, say)
+
+    def _extended(
+        self, settings: ExactSettings, X: Array, Y: Array, w: Array, say: Say
+    ) -> ExactFitted:
+        return extend_exact(self._fitted, settings, X, Y, w, say)

@@ -4,42 +4,43 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sketchridge import tuning
 from sketchridge.checks import (
+    check_appendable,
     check_interval,
-    check_positive,
+    check_noise_variance,
+    check_parameters,
     check_range,
     check_times,
     checked_weights,
     explained,
 )
-from sketchridge.chosen import LEARNED
-from sketchridge.kernels import Kernel, ScaledKernel, candidates
-from sketchridge.learning import Step, relevance, spreads
+from sketchridge.data import Data, prepared
+from sketchridge.found import Found
+from sketchridge.kernels import Precomputed, candidates
 from sketchridge.notices import warn
+from sketchridge.progress import status
 from sketchridge.query import AtPoints
 
 __all__ = ["KernelRegressor"]
 
 Array = np.ndarray
-CRITERIA = ("gcv", "loo")
-BANDWIDTHS = ("median", "gcv", *LEARNED)
+Say = Callable[[str], None]
 _SILENT = 1e-12  # share of the noise variance below which a point is far from all data
 
 
-class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
+class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
     """A regressor with one fitted object behind it, ``_fitted``, which never changes."""
 
     _std_kind: str  # the variance behind predict(return_std=True)
     _kinds: tuple[str, ...]
-    _fitted: Any
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
@@ -49,6 +50,41 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
         tags.input_tags.pairwise = precomputed
         return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to X (n, d) and y (n,) or (n, q).
+
+        Parameters
+        ----------
+        X : (n, d) array or table, or the (n, n) kernel matrix for kernel="precomputed".
+        y : (n,) or (n, q).
+        sample_weight : (n,), precisions: row i has the noise variance σ²/w_i. 1 unless given.
+        """
+        self._check_parameters()
+        done = copy.copy(self)
+        X, Y, w = done._validated(X, y, sample_weight, reset=True)
+        settings = self._settings(None)
+        with status("Fitting") as say:
+            square = isinstance(settings.kernel, Precomputed)
+            data = prepared(X, Y, w, fit_intercept=self.fit_intercept, square=square)
+            done._fitted = self._selected(settings, data, say)
+        self.__dict__ = done.__dict__
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Append rows: the kernel with its bandwidths is kept, and the sketch drawn so far, which
+        may grow; λ is chosen anew."""
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y, sample_weight)
+        self._check_parameters()
+        check_appendable(self._fitted)
+        done = copy.copy(self)
+        X, Y, w = done._validated(X, y, sample_weight, reset=False)
+        self._fitted.kernel.check_domain(X)
+        with status("Appending rows") as say:
+            fitted = self._extended(self._settings(self._fitted), X, Y, w, say)
+        self._fitted = fitted
+        return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict the mean and, on request, its standard deviation.
@@ -162,111 +198,6 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
             np.broadcast_to(self._fitted.noise, (len(query), len(self._fitted.noise)))
         )
 
-    # What a fit found
-
-    @property
-    def lambda_(self) -> float:
-        """The penalty λ = α/Σw, in units of the kernel."""
-        return float(self._found.ridge.lam * self._found.kernel.unit)
-
-    @property
-    def alpha_(self) -> float:
-        """The penalty α, given or chosen, in units of the kernel times those of the weights."""
-        given = self._found.settings.alpha
-        total = self._found.sample.total
-        return self.lambda_ * total if isinstance(given, str) else float(given)
-
-    @property
-    def bandwidth_(self) -> float | Array | None:
-        """The bandwidth, one or one for each feature; None for kernels that have none."""
-        return copy.copy(getattr(self._found.kernel, "bandwidth", None))
-
-    @property
-    def kernel_(self) -> Kernel:
-        """The kernel, given, chosen or learned, with its bandwidth."""
-        return self._found.kernel
-
-    @property
-    def map_(self) -> Array | None:
-        """M (d, k), with distances ‖(x − z)M‖: diag(1/h) for bandwidths h; None without any."""
-        kernel = self._found.kernel
-        if not isinstance(kernel, ScaledKernel):
-            return None
-        h = np.asarray(kernel.bandwidth, dtype=float)
-        if h.ndim == 2:
-            return h.copy()
-        return np.diag(np.broadcast_to(1 / h, self._found.data.X.shape[1:]))
-
-    @property
-    def feature_relevance_(self) -> Array | None:
-        """How much each feature matters to distances, with sum 1: (d,); None without a map."""
-        M = self.map_
-        data = self._found.data
-        return None if M is None else relevance(M, spreads(data.X, data.w))
-
-    @property
-    def learning_curve_(self) -> tuple[Step, ...]:
-        """What learning the kernel has tried; nothing where it was given."""
-        learned = self._found.learned
-        return () if learned is None else learned.curve
-
-    @property
-    def amplitude_(self) -> float | Array:
-        """ŝ², by which gp is multiplied to be in units of y²; one for each target."""
-        amplitude = self._found.predictive.amplitude / self._found.kernel.unit
-        return float(amplitude[0]) if self._single_target else amplitude
-
-    @property
-    def interval_quantiles_(self) -> Array:
-        """A row for each level that so many rows can give: the level, and for each target c."""
-        return self._found.predictive.quantiles
-
-    @property
-    def noise_variance_(self) -> float | Array:
-        """σ² of a row of weight 1, in units of y²; one for each target."""
-        noise = self._found.noise
-        return float(noise[0]) if self._single_target else noise.copy()
-
-    @property
-    def path_(self) -> tuning.LambdaPath:
-        """λ, df, gcv and loo over the grid, each (100,); computed when asked for, O(nm²).
-
-        λ is in units of the kernel, gcv and loo are in units of y².
-        """
-        return self._found.path
-
-    @property
-    def loo_error_(self) -> float:
-        """Mean squared leave-one-out error in units of y², weighted, exact for the fitted alpha
-        (and sketch); computed when asked for."""
-        return self._found.loo_error
-
-    @property
-    def eigenvalues_(self) -> Array:
-        """Eigenvalues of K, or of K̂ for a sketch, in descending order and units of the kernel."""
-        return self._found.eigenvalues
-
-    @property
-    def s_lambda_(self) -> int:
-        """s_λ, the number of eigenvalues above λ; for a sketch a lower bound limited by m."""
-        return int((self.eigenvalues_ > self.lambda_).sum())
-
-    @property
-    def effective_dof_(self) -> float:
-        """Degrees of freedom, the trace of the smoother."""
-        return float(self._found.ridge.df)
-
-    @property
-    def fitted_(self) -> Any:
-        """What the fit found, a frozen `Fitted` or `ExactFitted`. Internal: for other rooms of this
-        library, in a form that may change."""
-        return self._found
-
-    @property
-    def _found(self) -> Any:
-        check_is_fitted(self)
-        return self._fitted
-
     # Checks
 
     def _question(self, X: Any) -> AtPoints:
@@ -318,10 +249,6 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
                 f"{', '.join(map(repr, self._kinds))}."
             )
 
-    @property
-    def _single_target(self) -> bool:
-        return self._one_target
-
     def _validated(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
     ) -> tuple[Array, Array, Array]:
@@ -354,46 +281,33 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
                 f"y has {Y.shape[1]} targets, but the estimator was fitted with "
                 f"{len(self._fitted.noise)}."
             )
-        self._check_noise_variance(Y.shape[1])
+        check_noise_variance(self.noise_variance, Y.shape[1])
         check_range(Y)
         return X, Y, checked_weights(sample_weight, X)
 
     def _check_parameters(self) -> None:
         """Check every parameter that needs no data."""
-        candidates(self.kernel)
-        if isinstance(self.alpha, str):
-            if self.alpha not in CRITERIA:
-                raise ValueError(
-                    f"Unknown alpha {self.alpha!r}: give a positive number, 'gcv' or 'loo'."
-                )
-        else:
-            check_positive("alpha", self.alpha, "or 'gcv' or 'loo'")
-        if isinstance(self.bandwidth, str) and self.bandwidth not in BANDWIDTHS:
-            raise ValueError(
-                f"Unknown bandwidth {self.bandwidth!r}: give a number, one for each feature, a "
-                f"map (d, k), or one of {', '.join(map(repr, BANDWIDTHS))}."
-            )
-        if isinstance(self.noise_variance, str) and self.noise_variance != "auto":
-            raise ValueError(
-                f"Unknown noise_variance {self.noise_variance!r}: give 'auto' or a number."
-            )
+        check_parameters(self.kernel, self.bandwidth, self.alpha, self.noise_variance)
 
-    def _check_noise_variance(self, q: int) -> None:
-        if isinstance(self.noise_variance, str):
-            return
-        try:
-            values = np.asarray(self.noise_variance, dtype=float)
-        except (TypeError, ValueError):
-            values = np.array(np.nan)
-        if values.shape not in ((), (q,)) or not (np.isfinite(values) & (values >= 0)).all():
-            raise ValueError(
-                "noise_variance must be 'auto', or finite and not negative, one number or one for "
-                f"each of the {q} targets, got {self.noise_variance!r}."
-            )
-
-    def _given_noise(self) -> Any:
-        return None if isinstance(self.noise_variance, str) else self.noise_variance
+    def _shared_settings(self) -> dict[str, Any]:
+        """The settings that both estimators have, copied."""
+        given = None if isinstance(self.noise_variance, str) else self.noise_variance
+        return {
+            "kernels": candidates(self.kernel),
+            "bandwidth": copy.deepcopy(self.bandwidth),
+            "alpha": self.alpha if isinstance(self.alpha, str) else float(self.alpha),
+            "noise_variance": copy.deepcopy(given),
+            "fit_intercept": bool(self.fit_intercept),
+        }
 
     @abstractmethod
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit to X (n, d) and y (n,) or (n, q), with a weight for each row."""
+    def _settings(self, old: Any) -> Any:
+        """The parameters, checked, for a fit or for one that goes on from ``old``."""
+
+    @abstractmethod
+    def _selected(self, settings: Any, data: Data, say: Say) -> Any:
+        """A fit, complete."""
+
+    @abstractmethod
+    def _extended(self, settings: Any, X: Array, Y: Array, w: Array, say: Say) -> Any:
+        """The fit with further rows, complete."""
