@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 from sklearn.utils.validation import _check_sample_weight
 
 from sketchridge.chosen import LEARNED
@@ -20,6 +21,8 @@ __all__ = [
     "check_positive",
     "check_range",
     "check_times",
+    "check_value",
+    "checked_matrix",
     "checked_weights",
     "explained",
 ]
@@ -158,4 +161,40 @@ def check_noise_variance(given: Any, q: int) -> None:
         raise ValueError(
             "noise_variance must be 'auto', or finite and not negative, one number or one for "
             f"each of the {q} targets, got {given!r}."
+        )
+
+
+def checked_matrix(A: Any, t: int) -> Any:
+    """A contrast's matrix (p, t), dense or sparse by rows, of finite numbers."""
+    try:
+        if issparse(A):
+            matrix = csr_array(A, dtype=float)
+            numbers = matrix.data
+        else:
+            matrix = numbers = np.atleast_2d(np.asarray(A, dtype=float))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"A must be a matrix of numbers (p, {t}), a row for each contrast and a column for "
+            "each row of X; it could not be made one."
+        ) from None
+    if matrix.ndim != 2 or matrix.shape[1] != t or not matrix.shape[0]:
+        raise ValueError(
+            f"A has shape {np.shape(A)}, but X has {t} rows: give a matrix (p, {t}), a row for "
+            "each contrast and a column for each row of X."
+        )
+    if not np.isfinite(numbers).all():
+        raise ValueError("A has NaN or infinity: give finite numbers.")
+    return matrix
+
+
+def check_value(value: Any, mean: Array) -> None:
+    """Raise ValueError unless it is what contrasts (p,) or (p, q) can be compared with."""
+    try:
+        fits = np.broadcast_shapes(np.shape(np.asarray(value, dtype=float)), mean.shape)
+    except (TypeError, ValueError):
+        fits = ()
+    if fits != mean.shape:
+        raise ValueError(
+            f"value must be one number, or one for each contrast, of shape {mean.shape}, got "
+            f"{value!r}."
         )

@@ -10,8 +10,7 @@ from scipy.linalg import cholesky, solve_triangular
 
 from sketchridge.backends import memory
 from sketchridge.factor import Sample
-from sketchridge.query import AtPoints
-from sketchridge.rows import positions
+from sketchridge.query import Query
 
 __all__ = ["DenseRidge", "check_memory", "dense_ridge"]
 
@@ -137,30 +136,31 @@ class DenseRidge:
         """Trace of the smoother."""
         return float((1 - self.left()).sum())
 
-    def mean(self, query: AtPoints) -> Array:
+    def mean(self, query: Query) -> Array:
         """k_xᵀω + offset: (t, q)."""
         omega = self.sample.backend.tall(self.coefficients)
-        return self.offset + query.against(self.sample, omega, "float64").host()
+        sums = query.against(self.sample, omega, "float64").host()
+        return np.outer(query.constant, self.offset) + sums
 
-    def v1(self, query: AtPoints) -> Array:
+    def v1(self, query: Query) -> Array:
         """V1(x) = ‖(K+λI)⁻¹M^½k_x‖²/Σw: (t,). O(n²) a point."""
         return query.in_blocks(len(self.L), lambda some: self._parts(some)[0])
 
-    def gp(self, query: AtPoints) -> Array:
+    def gp(self, query: Query) -> Array:
         """k(x,x) − k_xᵀM^½(K+λI)⁻¹M^½k_x: (t,)."""
         return query.in_blocks(len(self.L), lambda some: self._budget(some)[1])
 
-    def bias2(self, query: AtPoints) -> Array:
+    def bias2(self, query: Query) -> Array:
         """gp − α V1, the worst squared bias over the unit ball: (t,).
 
         It is accurate to ε k(x,x), and at training rows to ε of itself.
         """
         alpha = self.sample.total * self.lam
 
-        def block(some: AtPoints) -> Array:
+        def block(some: Query) -> Array:
             v1, gp = self._budget(some)
             bias2 = np.maximum(gp - alpha * v1, 0)
-            at = positions(self.sample.points.host(), some.points.host())
+            at = some.known_rows(self.sample)
             known = np.flatnonzero(at >= 0)
             inside, size = self._bias2_at(at[known])
             better = size < gp[known]  # what either form is the difference from
@@ -185,12 +185,12 @@ class DenseRidge:
         size = (v * right).sum(axis=0)
         return np.maximum(size - self.lam * (v * v).sum(axis=0), 0), size
 
-    def _budget(self, query: AtPoints) -> tuple[Array, Array]:
+    def _budget(self, query: Query) -> tuple[Array, Array]:
         """V1 and gp."""
         v1, explained, of_constant = self._parts(query)
         return v1, np.maximum(query.prior() - explained, 0) + of_constant
 
-    def _parts(self, query: AtPoints) -> tuple[Array, Array, Array | float]:
+    def _parts(self, query: Query) -> tuple[Array, Array, Array | float]:
         """V1, what gp is below k(x, x), and what the constant adds to it: without k(x, x), which a
         precomputed kernel does not know."""
         k = query.columns(self.sample).host() * self.root[:, None]  # (n, t)
@@ -199,7 +199,7 @@ class DenseRidge:
         z = solve_triangular(self.L, half, lower=True, trans="T", check_finite=False)
         of_constant: Array | float = 0.0
         if self.fit_intercept:
-            missing = 1 - self.root @ z
+            missing = query.constant - self.root @ z
             z += np.outer(self.constant, self.lam / self.gap * missing)
             of_constant = missing**2 * self.lam / self.gap
         return (z**2).sum(axis=0) / self.sample.total, explained, of_constant

@@ -11,9 +11,11 @@ from sklearn.utils import check_random_state
 
 from sketchridge.certify import Certificate, norm_certificate
 from sketchridge.checks import check_positive
+from sketchridge.covariance import refined_covariance, sketched_covariance
 from sketchridge.data import Data
 from sketchridge.fitted import Fitted, Settings
 from sketchridge.progress import status
+from sketchridge.query import Query
 from sketchridge.refine import refined_variance, v1
 from sketchridge.regressor import Array, KernelRegressor, Say
 from sketchridge.selection import extend, select
@@ -86,6 +88,7 @@ class SketchedKernelRidge(KernelRegressor):
     sketch_limit: int | None = None  # rows of an automatic sketch, for campaigns; 2048 if None
     _std_kind = "vbar"
     _kinds = ("v1", "v2", "v3", "vbar", "gp", "bias2")
+    _kind = "v2"
 
     def __init__(
         self,
@@ -150,23 +153,94 @@ class SketchedKernelRidge(KernelRegressor):
         query = self._question(X)
         self._check_kind(kind)
         _check_refinement(kind, refine, tol, return_bound)
-        fitted = self._fitted
         with status("Computing variances"):
-            if kind == "v1":
-                tol = _TOL if tol is None else float(tol)
-                first = fitted.plan.first(fitted.sample.scales, fitted.ratio, tol)
-                step = fitted.plan.step(fitted.sample.scales, fitted.ratio)
-                refined = v1(fitted.ridge, query, theta=0.5, tol=tol, first=first, step=step)
-            elif refine or return_bound:
-                theta = {"v2": 1.0, "vbar": 0.5}[kind]
-                refined = refined_variance(fitted.ridge, query, theta=theta, steps=int(refine))
-            else:
-                with fitted.backend.alone():
-                    return self._variance(query, kind)
+            variance, bound = self._judged(query, kind, refine, tol, return_bound)
+        return variance if bound is None else (variance, bound)
+
+    def contrast(
+        self,
+        A: Any,
+        X: Any,
+        kind: str | None = None,
+        *,
+        refine: int = 0,
+        tol: float | None = None,
+        return_bound: bool = False,
+    ) -> tuple[Array, ...]:
+        """Mean and variance of A f(X): differences, averages, areas under a curve.
+
+        The covariance at the rows of X is not formed: one product with the kernel is enough.
+
+        Parameters
+        ----------
+        A : (p, t) array or SciPy sparse matrix, a row for each contrast; (t,) for one.
+        X : (t, d) array or table.
+        kind, refine, tol, return_bound : as in `variance`. The bound holds rounding in sums that
+            cancel too, as in differences of all but equal points; tol does not.
+
+        Returns
+        -------
+        mean : (p,), or (p, q) for several targets, in units of y.
+        variance : the same shape, in units of y²; for "gp" and "bias2" (p,), in units of the
+            kernel.
+        bound : the same shape, in units of y, if asked for.
+
+        Examples
+        --------
+        >>> X = np.linspace(0, 1, 50)[:, None]
+        >>> model = SketchedKernelRidge(random_state=0).fit(X, 2 * X[:, 0])
+        >>> mean, variance, bound = model.contrast([[-1, 1]], [[0.2], [0.7]], return_bound=True)
+        >>> mean.round(3)
+        array([1.])
+        """
+        query, kind = self._contrasts(A, X), self._known_kind(kind)
+        _check_refinement(kind, refine, tol, return_bound)
+        with status("Computing contrasts"):
+            mean = self._mean(query)
+            variance, bound = self._judged(query, kind, refine, tol, return_bound)
+        return (mean, variance) if bound is None else (mean, variance, bound)
+
+    def _judged(
+        self, query: Query, kind: str, refine: int, tol: float | None, return_bound: bool
+    ) -> tuple[Array, Array | None]:
+        """A variance and, where it is asked for, a bound."""
+        fitted = self._fitted
+        if kind == "v1":
+            tol = _TOL if tol is None else float(tol)
+            first, step = self._ways(tol)
+            refined = v1(fitted.ridge, query, theta=0.5, tol=tol, first=first, step=step)
+        elif refine or return_bound:
+            theta = {"v2": 1.0, "vbar": 0.5}[kind]
+            refined = refined_variance(fitted.ridge, query, theta=theta, steps=int(refine))
+        else:
+            with fitted.backend.alone():
+                return self._variance(query, kind), None
         variance = self._scaled(refined.variance, self.noise_variance_)
-        if not return_bound:
-            return variance
-        return variance, self._scaled(refined.bound, np.sqrt(self.noise_variance_))
+        bound = self._scaled(refined.bound, np.sqrt(self.noise_variance_))
+        return variance, bound if return_bound else None
+
+    def _ways(self, tol: float) -> tuple[str, str]:
+        """The precisions of the first residual and of the steps toward V1."""
+        fitted = self._fitted
+        scales, ratio = fitted.sample.scales, fitted.ratio
+        return fitted.plan.first(scales, ratio, tol), fitted.plan.step(scales, ratio)
+
+    @property
+    def _own_kind(self) -> str:
+        return "v3" if self._fitted.omega is None else "vbar"
+
+    def _plain_variance(self, query: Query, kind: str) -> Array:
+        return self._judged(query, kind, 0, None, False)[0]
+
+    def _covariance(self, query: Query, kind: str) -> Array:
+        fitted = self._fitted
+        if kind == "v1":
+            first, step = self._ways(_TOL)
+            return refined_covariance(
+                fitted.ridge, query, theta=0.5, tol=_TOL, first=first, step=step
+            )
+        with fitted.backend.alone():
+            return sketched_covariance(fitted.ridge, query, kind)
 
     @property
     def solver_(self) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from sketchridge.covariance import dense_covariance
 from sketchridge.data import Data
 from sketchridge.exact_fit import ExactFitted, ExactSettings, extend_exact, select_exact
 from sketchridge.progress import status
+from sketchridge.query import Query
 from sketchridge.regressor import Array, KernelRegressor, Say
 
 __all__ = ["ExactKernelRidge"]
@@ -53,6 +55,7 @@ class ExactKernelRidge(KernelRegressor):
     _fitted: ExactFitted
     _std_kind = "v1"
     _kinds = ("v1", "gp", "bias2")
+    _kind = "v1"
 
     def __init__(
         self,
@@ -83,6 +86,16 @@ class ExactKernelRidge(KernelRegressor):
         self._check_kind(kind)
         with status("Computing variances"):
             return self._variance(query, kind)
+
+    @property
+    def _own_kind(self) -> str:
+        return "v1"
+
+    def _plain_variance(self, query: Query, kind: str) -> Array:
+        return self._variance(query, kind)
+
+    def _covariance(self, query: Query, kind: str) -> Array:
+        return dense_covariance(self._fitted.ridge, query, kind)
 
     def _settings(self, old: Any) -> ExactSettings:
         return ExactSettings(**self._shared_settings())

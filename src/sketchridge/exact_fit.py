@@ -28,7 +28,7 @@ from sketchridge.factor import Sample, factorize
 from sketchridge.kernels import Kernel
 from sketchridge.learning import Learned
 from sketchridge.predictive import Predictive
-from sketchridge.query import AtPoints
+from sketchridge.query import AtPoints, Query
 from sketchridge.sketches import RPCholeskySketch
 
 __all__ = ["ExactFitted", "ExactSettings", "extend_exact", "select_exact"]
@@ -76,9 +76,10 @@ class ExactFitted:
         """A question about the function's values at the rows of X."""
         return question(self.sample, self.data, X)
 
-    def mean(self, query: AtPoints) -> Array:
+    def mean(self, query: Query) -> Array:
         """The predicted mean, in units of y: (t, q)."""
-        return self.data.center + self.data.scale * self.ridge.mean(query)
+        center = np.outer(query.constant, self.data.center)
+        return center + self.data.scale * self.ridge.mean(query)
 
     @cached_property
     def predictive(self) -> Predictive:

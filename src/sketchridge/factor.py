@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -94,6 +95,10 @@ class Factor(ABC):
     @abstractmethod
     def features(self, points: Points, right: Array) -> Tall:
         """ψ(x)ᵀ A for a small A (r, q), ψ(x_i) being row i of F: (t, q)."""
+
+    @abstractmethod
+    def represented(self, at: Callable[[Points], Tall], right: Array) -> Tall:
+        """The same for functionals whose representers' values at points (n', t) ``at`` gives."""
 
     @abstractmethod
     def extended(self, sample: Sample, kept: bool) -> Factor:
@@ -198,6 +203,11 @@ class RowFactor(Factor):
         landmarks = self.sample.points.take(self.pivots)
         return backend.schur(points, landmarks, none, corner, self.L) @ right
 
+    def represented(self, at: Callable[[Points], Tall], right: Array) -> Tall:
+        backend = self.sample.backend
+        values = at(self.sample.points.take(self.pivots)).host()  # (r, t)
+        return backend.tall(backend.solve_triangular(self.L, values).T @ right)
+
     def extended(self, sample: Sample, kept: bool) -> RowFactor:
         n_old = len(self.sample)
         F = self.features(sample.points.take(slice(n_old, None)), np.eye(len(self.pivots))).held()
@@ -287,6 +297,12 @@ class EntryFactor(Factor):
         St = self.St @ (self.R @ right)
         backend = self.sample.backend
         return backend.matmul(points, self.sample.points, St, precision=self.precision)
+
+    def represented(self, at: Callable[[Points], Tall], right: Array) -> Tall:
+        values = at(self.sample.points)  # (n, t)
+        if not self.sketch.size:
+            return self.sample.backend.tall(np.zeros((values.shape[1], right.shape[1])))
+        return self.sample.backend.tall(values.gram(self.St) @ (self.R @ right))
 
     def extended(self, sample: Sample, kept: bool) -> EntryFactor:
         """Old rows gain k(X_old, X_new) S_newᵀ, new rows are k(X_new, X) Sᵀ: O(m n n_new)."""

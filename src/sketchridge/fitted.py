@@ -19,7 +19,7 @@ from sketchridge.kernels import Kernel
 from sketchridge.learning import Learned
 from sketchridge.precision import Plan
 from sketchridge.predictive import Predictive
-from sketchridge.query import AtPoints
+from sketchridge.query import AtPoints, Query
 from sketchridge.ridge import Ridge
 
 __all__ = ["Fitted", "Settings", "predictive_distribution"]
@@ -100,14 +100,14 @@ class Fitted:
         """A question about the function's values at the rows of X."""
         return question(self.sample, self.data, X)
 
-    def mean(self, query: AtPoints) -> Array:
+    def mean(self, query: Query) -> Array:
         """The predicted mean, in units of y: (t, q)."""
         if self.omega is None:
             inside = self.ridge.mean(query)
         else:
             against = query.against(self.sample, self.omega, self.plan.full)
-            inside = self.offset + against.host()
-        return self.data.center + self.data.scale * inside
+            inside = np.outer(query.constant, self.offset) + against.host()
+        return np.outer(query.constant, self.data.center) + self.data.scale * inside
 
     @cached_property
     def certificate(self) -> Certificate:

@@ -1,23 +1,113 @@
-"""What is asked of a fitted model: right-hand sides k_x and the prior variance k(x, x) there."""
+"""What is asked of a fitted model: linear functionals of the function, such as its value at x.
+
+A functional is known by its representer, which stands where k_x does for the value at x: for
+Σ_j a_j f(x_j) it is k_a = Σ_j a_j k(·, x_j). So means, variances, bounds and refinement are the
+same for all of them.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import issparse
 
-from sketchridge.backends import Points, Tall
+from sketchridge.backends import Backend, Points, Tall
 from sketchridge.factor import Factor, Sample
+from sketchridge.precision import EPS
+from sketchridge.rows import positions
 
-__all__ = ["AtPoints"]
+__all__ = ["AtPoints", "Contrasts", "Functionals", "Query"]
 
 Array = np.ndarray
 _RANGE = 1e9  # coordinates whose powers float32 may not hold
+_COLUMNS = 2**28  # bytes of the representers at all training rows, at a time
+_ROUNDING = 8  # by which rounding in a sum may exceed √terms·ε, as in `precision`
+
+
+class Query(ABC):
+    """Some functionals, t of them, of functions that the kernel makes."""
+
+    backend: Backend
+    formed_once: bool = False  # whether a second pass over the data costs nothing
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def constant(self) -> Array:
+        """What each functional makes of the constant 1: (t,)."""
+
+    @abstractmethod
+    def safe(self, precision: str) -> str:
+        """The precision, or float64 where the question needs it."""
+
+    @abstractmethod
+    def features(self, factor: Factor, right: Array) -> Tall:
+        """ψᵀA for a small A, with ψ(x) or what the functional makes of ψ: (t, q)."""
+
+    @abstractmethod
+    def moments(self, sample: Sample, T: Tall, precision: str) -> tuple[Array, Tall]:
+        """k_xᵀMk_x (t,) and k_xᵀMT (t, q)."""
+
+    @abstractmethod
+    def products(self, sample: Sample, T: Tall, precision: str) -> Tall:
+        """k_xᵀMT: (t, q)."""
+
+    @abstractmethod
+    def residual_sqnorm(self, sample: Sample, T: Tall, C: Tall, precision: str) -> Array:
+        """(k_x − T c_x)ᵀM(k_x − T c_x): (t,)."""
+
+    @abstractmethod
+    def against(self, sample: Sample, T: Tall, precision: str) -> Tall:
+        """k_xᵀ T: (t, q)."""
+
+    @abstractmethod
+    def at(self, points: Points) -> Tall:
+        """The representers' values at some points, a column each: (n', t)."""
+
+    def columns(self, sample: Sample) -> Tall:
+        """k_x itself: (n, t)."""
+        return self.at(sample.points)
+
+    @abstractmethod
+    def prior(self) -> Array:
+        """k(x, x), the squared norms of the representers: (t,)."""
+
+    @abstractmethod
+    def cross(self) -> Array:
+        """k(x, z), the inner products of the representers: (t, t)."""
+
+    @abstractmethod
+    def known_rows(self, sample: Sample) -> Array:
+        """Which training row's value each functional is, −1 for none: (t,)."""
+
+    @abstractmethod
+    def rounding(self) -> Array:
+        """What rounding may put k_x off by, in the norm of M, where sums cancel in it: (t,)."""
+
+    @abstractmethod
+    def some(self, rows: slice | Array) -> Self:
+        """A part of the question."""
+
+    def in_blocks(self, width: int, function: Callable[[Self], Array]) -> Array:
+        """The function of parts so short that matrices of that width are small, put together."""
+        size = self._block(max(width, 1))
+        starts = range(0, max(len(self), 1), size)
+        parts = [function(self.some(slice(i, min(i + size, len(self))))) for i in starts]
+        return np.concatenate(parts)
+
+    def _block(self, width: int) -> int:
+        return max(1, self.backend.block_bytes // (8 * width))
 
 
 @dataclass(frozen=True, eq=False)
-class AtPoints:
+class AtPoints(Query):
     """The value of the function at some points."""
 
     points: Points
@@ -25,55 +115,156 @@ class AtPoints:
     def __len__(self) -> int:
         return len(self.points)
 
+    @property
+    def backend(self) -> Backend:  # type: ignore[override]
+        return self.points.backend
+
+    @property
+    def constant(self) -> Array:
+        return np.ones(len(self))
+
     def safe(self, precision: str) -> str:
-        """The precision, or float64 where the points leave the range of any other."""
         return precision if self.points.largest < _RANGE else "float64"
 
     def features(self, factor: Factor, right: Array) -> Tall:
-        """ψ(x)ᵀ A for a small A: (t, q)."""
         return factor.features(self.points, right)
 
     def moments(self, sample: Sample, T: Tall, precision: str) -> tuple[Array, Tall]:
-        """k_xᵀMk_x (t,) and k_xᵀMT (t, q)."""
-        backend = sample.backend
-        squares, products = backend.moments(
+        squares, products = sample.backend.moments(
             self.points, sample.points, T, weights=sample.weights, precision=precision
         )
         return squares / sample.total, products.map(lambda block: block / sample.total)
 
     def products(self, sample: Sample, T: Tall, precision: str) -> Tall:
-        """k_xᵀMT: (t, q)."""
         sums = sample.backend.matmul(
             self.points, sample.points, T, weights=sample.weights, precision=precision
         )
         return sums.map(lambda block: block / sample.total)
 
     def residual_sqnorm(self, sample: Sample, T: Tall, C: Tall, precision: str) -> Array:
-        """(k_x − T c_x)ᵀM(k_x − T c_x): (t,)."""
         squares = sample.backend.residual_sqnorm(
             self.points, sample.points, T, C, weights=sample.weights, precision=precision
         )
         return squares / sample.total
 
     def against(self, sample: Sample, T: Tall, precision: str) -> Tall:
-        """k_xᵀ T: (t, q)."""
         return sample.backend.matmul(self.points, sample.points, T, precision=precision)
 
-    def columns(self, sample: Sample) -> Tall:
-        """k_x itself, a column a point: (n, t)."""
-        return sample.backend.block(sample.points, self.points)
+    def at(self, points: Points) -> Tall:
+        return self.backend.block(points, self.points)
 
     def prior(self) -> Array:
-        """k(x, x): (t,)."""
         return self.points.diag()
 
+    def cross(self) -> Array:
+        return np.array(self.at(self.points).host())
+
+    def known_rows(self, sample: Sample) -> Array:
+        return positions(sample.points.host(), self.points.host())
+
+    def rounding(self) -> Array:
+        return np.zeros(len(self))
+
     def some(self, rows: slice | Array) -> AtPoints:
-        """A part of the question."""
         return AtPoints(self.points.take(rows))
 
-    def in_blocks(self, width: int, function: Callable[[AtPoints], Array]) -> Array:
-        """The function of parts so short that matrices of that width are small, put together."""
-        size = max(1, self.points.backend.block_bytes // (8 * max(width, 1)))
-        starts = range(0, max(len(self), 1), size)
-        parts = [function(self.some(slice(i, min(i + size, len(self))))) for i in starts]
-        return np.concatenate(parts)
+
+class Functionals(Query):
+    """Functionals of many values: their representers are formed, in float64.
+
+    Concrete classes know ``sample``, the training rows, and give ``at``.
+    """
+
+    sample: Sample
+    formed_once = True
+
+    @property
+    def backend(self) -> Backend:  # type: ignore[override]
+        return self.sample.backend
+
+    @cached_property
+    def formed(self) -> Tall:
+        """k_a at the training rows: (n, t)."""
+        return self.at(self.sample.points)
+
+    def columns(self, sample: Sample) -> Tall:
+        return self.formed
+
+    def safe(self, precision: str) -> str:
+        return "float64"
+
+    def features(self, factor: Factor, right: Array) -> Tall:
+        return factor.represented(self.at, right)
+
+    def moments(self, sample: Sample, T: Tall, precision: str) -> tuple[Array, Tall]:
+        squares = self.formed.sum(lambda k, w: (w * k * k).sum(axis=0), sample.weights)
+        return squares / sample.total, self.products(sample, T, precision)
+
+    def products(self, sample: Sample, T: Tall, precision: str) -> Tall:
+        return sample.backend.tall(sample.gram(self.formed, T))
+
+    def residual_sqnorm(self, sample: Sample, T: Tall, C: Tall, precision: str) -> Array:
+        fitted = T @ C.host().T
+        squares = self.formed.sum(
+            lambda k, f, w: (w * (k - f) * (k - f)).sum(axis=0), fitted, sample.weights
+        )
+        return squares / sample.total
+
+    def against(self, sample: Sample, T: Tall, precision: str) -> Tall:
+        return sample.backend.tall(self.in_blocks(1, lambda some: some.formed.gram(T)))
+
+    def known_rows(self, sample: Sample) -> Array:
+        return np.full(len(self), -1)
+
+    def _block(self, width: int) -> int:
+        return max(1, min(super()._block(width), _COLUMNS // (8 * len(self.sample))))
+
+
+@dataclass(frozen=True, eq=False)
+class Contrasts(Functionals):
+    """A f(X), sums of the function's values at some points: Σ_j A_ij f(x_j)."""
+
+    sample: Sample
+    points: Points  # X
+    A: Any  # (t, points), dense or sparse by rows
+
+    def __len__(self) -> int:
+        return int(self.A.shape[0])
+
+    @property
+    def constant(self) -> Array:
+        return np.asarray(self.A.sum(axis=1)).ravel()
+
+    def at(self, points: Points) -> Tall:
+        At = self.backend.tall(_dense(self.A).T)
+        return self.backend.matmul(points, self.points, At, precision="float64")
+
+    def against(self, sample: Sample, T: Tall, precision: str) -> Tall:
+        values = AtPoints(self.points).against(sample, T, precision).host()
+        return self.backend.tall(self.A @ values)
+
+    def prior(self) -> Array:
+        return self.in_blocks(len(self.points), lambda some: np.diagonal(some.cross()).copy())
+
+    def cross(self) -> Array:
+        values = self.at(self.points).host()  # k(X, X) Aᵀ
+        product = self.A @ values
+        return (product + product.T) / 2
+
+    def rounding(self) -> Array:
+        scales = self.sample.scales
+        farthest = max(4.0, scales.largest, float(self.points.squares().max(initial=0.0)))
+        eps = EPS["float64"] * scales.growth * farthest
+        size = abs(self.A) @ np.sqrt(self.points.diag() * scales.diag)
+        return _ROUNDING * np.sqrt(len(self.points)) * eps * np.asarray(size)
+
+    def some(self, rows: slice | Array) -> Contrasts:
+        A = self.A[rows]
+        used = np.flatnonzero(np.asarray((A != 0).sum(axis=0)).ravel())
+        if 2 * len(used) > len(self.points) or not len(used):
+            return Contrasts(self.sample, self.points, A)
+        return Contrasts(self.sample, self.points.take(used), A[:, used])
+
+
+def _dense(A: Any) -> Array:
+    return A.toarray() if issparse(A) else A

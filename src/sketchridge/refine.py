@@ -16,7 +16,7 @@ import numpy as np
 from sketchridge.backends import Tall
 from sketchridge.precision import EPS, rounding
 from sketchridge.progress import status
-from sketchridge.query import AtPoints
+from sketchridge.query import Query
 from sketchridge.ridge import Ridge
 from sketchridge.system import System, norms
 
@@ -46,7 +46,7 @@ class Refined:
     bound: Array
 
 
-def refined_variance(ridge: Ridge, query: AtPoints, *, theta: float, steps: int) -> Refined:
+def refined_variance(ridge: Ridge, query: Query, *, theta: float, steps: int) -> Refined:
     """The variance of the weights θ z₂ + (1 − θ) z₃ after a number of steps toward V1.
 
     One product with K a step and one for the bound: O(n²) a point each.
@@ -62,14 +62,21 @@ def refined_variance(ridge: Ridge, query: AtPoints, *, theta: float, steps: int)
 
 
 def v1(
-    ridge: Ridge, query: AtPoints, *, theta: float, tol: float, first: str, step: str
+    ridge: Ridge,
+    query: Query,
+    *,
+    theta: float,
+    tol: float,
+    first: str,
+    step: str,
+    keep: list[Tall] | None = None,
 ) -> Refined:
     """V1 with a relative error of at most ``tol``, by as many steps from the weights
     θ z₂ + (1 − θ) z₃ as each point needs.
 
     A point is done when bound/√V ≤ √(1 + tol) − 1. The first residual is computed in the precision
     ``first``, steps in ``step``, bounds in float64. A tolerance below rounding raises
-    PrecisionError.
+    PrecisionError. The weights z/√Σw (n, t) are added to ``keep``, block by block, where given.
     """
     allowed = np.sqrt(1 + tol) - 1
     lost = _lost(ridge)
@@ -88,7 +95,7 @@ def v1(
 
     if not lost < allowed:
         raise PrecisionError(_advice(ridge, (1 + lost) ** 2 - 1, tol))
-    return _in_blocks(ridge, query, theta, block)
+    return _in_blocks(ridge, query, theta, block, keep)
 
 
 def exact_mean(
@@ -164,7 +171,7 @@ def _solve(
         drop = 0.0 if quick.precision == system.precision else _DROP
         columns = np.flatnonzero(active)
         moved = _descend(quick, _some(Z, columns), _some(R, columns), unfinished, drop)
-        moved = system.normalized(moved)
+        moved = system.normalized(moved, columns)
         left = system.residual(_some(B, columns), moved)
         after = norms(left)
         better = after < before[columns]  # never true of NaN: such a column stays where it was
@@ -243,14 +250,14 @@ def _walk(system: System, Z: Tall, R: Tall, steps: int) -> Tall:
 
 def _in_blocks(
     ridge: Ridge,
-    query: AtPoints,
+    query: Query,
     theta: float,
     block: Callable[[System, Tall, Tall], tuple[Tall, Tall]],
+    keep: list[Tall] | None = None,
 ) -> Refined:
     """Weights and residuals by ``block`` of k and the weights to start from, turned into variances
     and bounds, for as many points at a time as memory allows."""
     sample = ridge.sample
-    system = System(ridge, "float64")
     lost = _lost(ridge)
     size = min(_WIDTH, max(1, _BYTES // (8 * 8 * len(sample))))
     std = np.empty(len(query))
@@ -261,6 +268,7 @@ def _in_blocks(
         for start in range(0, len(query), size):
             rows = slice(start, min(start + size, len(query)))
             some = query.some(rows)
+            system = System(ridge, "float64", some.constant)
             B = some.columns(sample).scaled(system.root)  # (n, t)
             scale = np.ones(rows.stop - rows.start)
             if ridge.intercept is None:  # far from the data squares would underflow
@@ -270,7 +278,10 @@ def _in_blocks(
             a = ridge.features(some) / scale[:, None] if theta < 1 else None
             Z, R = block(system, B, system.start(B, a, theta))
             std[rows] = scale * norms(Z) / total
-            bound[rows] = scale * norms(R) / ridge.lam / total + lost * std[rows]
+            left = scale * norms(R) + some.rounding()
+            bound[rows] = left / ridge.lam / total + lost * std[rows]
+            if keep is not None:
+                keep.append(Z.map(lambda z, s: z * s, small=(scale / total,)))
     if not np.isfinite(std).all() or not np.isfinite(bound).all():
         raise PrecisionError(
             f"The refined variances overflow: λ = {ridge.lam:.3g} is far below the largest "

@@ -27,7 +27,8 @@ from sketchridge.found import Found
 from sketchridge.kernels import Precomputed, candidates
 from sketchridge.notices import warn
 from sketchridge.progress import status
-from sketchridge.query import AtPoints
+from sketchridge.query import AtPoints, Query
+from sketchridge.questions import Questions
 
 __all__ = ["KernelRegressor"]
 
@@ -36,7 +37,7 @@ Say = Callable[[str], None]
 _SILENT = 1e-12  # share of the noise variance below which a point is far from all data
 
 
-class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
+class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
     """A regressor with one fitted object behind it, ``_fitted``, which never changes."""
 
     _std_kind: str  # the variance behind predict(return_std=True)
@@ -86,8 +87,8 @@ class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         self._fitted = fitted
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predict the mean and, on request, its standard deviation.
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Predict the mean and, on request, its standard deviation or covariance.
 
         Parameters
         ----------
@@ -95,11 +96,14 @@ class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         return_std : also return the standard deviation of the predicted mean. It holds neither the
             noise of a new observation (see `predict_interval`) nor the bias (see
             `variance(kind="bias2")`), and goes to zero far from the data.
+        return_cov : return the covariance of the predicted mean instead, whose diagonal is the
+            square of that. A posterior's is `covariance(X, kind="gp")`.
 
         Returns
         -------
         mean : (t,), or (t, q) for several targets, in units of y.
         std : the same shape and units, if asked for.
+        cov : (t, t), or (t, t, q), in units of y², if asked for.
 
         Examples
         --------
@@ -113,9 +117,16 @@ class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         >>> std.round(3)  # larger at the edge
         array([0.062, 0.039])
         """
+        if return_std and return_cov:
+            raise ValueError(
+                "return_std and return_cov were both asked for: give one; the standard deviation "
+                "is the square root of the covariance's diagonal."
+            )
         query = self._question(X)
         mean = self._fitted.mean(query)
         mean = mean[:, 0] if self._single_target else mean
+        if return_cov:
+            return mean, self.covariance(X, self._std_kind)
         if not return_std:
             return mean
         std = np.sqrt(self._variance(query, self._std_kind))
@@ -210,7 +221,7 @@ class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         self._fitted.kernel.check_domain(X)
         return self._fitted.at(X)
 
-    def _variance(self, query: AtPoints, kind: str) -> Array:
+    def _variance(self, query: Query, kind: str) -> Array:
         """A variance by name, in units of y² for v1, v2 and v3, else of the kernel."""
         unit = getattr(self._fitted.ridge, kind)(query)
         if kind in ("gp", "bias2"):

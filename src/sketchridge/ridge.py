@@ -15,12 +15,12 @@ from sketchridge.backends import Tall
 from sketchridge.basis import Basis, Intercept, Shrinkage, degrees_of_freedom
 from sketchridge.factor import Sample
 from sketchridge.precision import EPS, magnified
-from sketchridge.query import AtPoints
+from sketchridge.query import Query
 
 __all__ = ["Ridge"]
 
 Array = np.ndarray
-_Passes = Callable[[AtPoints, float, str], Array]
+_Passes = Callable[[Query, float, str], Array]
 _FEW = 4096  # rows up to which two passes cost nothing worth saving
 _SUMS = 16  # rounding of a sum over all rows, in ε and by measurement
 _TINY = np.finfo(float).tiny
@@ -119,78 +119,82 @@ class Ridge:
         share = total * self.intercept.gap
         return h.map(lambda h, e, w: h + w * e * e / share, self.intercept.e, weights)
 
-    def mean(self, query: AtPoints) -> Array:
+    def mean(self, query: Query) -> Array:
         """f̂(x) = a(x)ᵀc + offset with a(x) = Vᵀψ(x): (t, q)."""
         right = self.basis.V @ self.coefficients
 
-        def block(some: AtPoints) -> Array:
-            return self.offset + some.features(self.basis.factor, right).host()
+        def block(some: Query) -> Array:
+            fitted = some.features(self.basis.factor, right).host()
+            return np.outer(some.constant, self.offset) + fitted
 
         return query.in_blocks(self._width, block)
 
-    def v3(self, query: AtPoints) -> Array:
+    def v3(self, query: Query) -> Array:
         """V3(x) = Σ_j E_j a_j² D_j²/Σw, the variance of the sketched mean: (t,)."""
 
-        def block(some: AtPoints) -> Array:
-            return self.v3_from_features(self.features(some))
+        def block(some: Query) -> Array:
+            return self.v3_from_features(self.features(some), some.constant)
 
         return query.in_blocks(self._width, block)
 
-    def v3_from_features(self, a: Array) -> Array:
-        """The same from a(x) (t, r): with an intercept the square of T D a + (1 − 1ᵀℓ) e/gap."""
+    def v3_from_features(self, a: Array, one: Array | float = 1.0) -> Array:
+        """The same from a(x) (t, r): with an intercept the square of T D a + (1 − 1ᵀℓ) e/gap, 1
+        being what the functional makes of the constant."""
         Da = a * self.D
         square = Da**2 @ self.basis.E
         if self.intercept is not None:
-            push = self._missing(a) / self.intercept.gap
+            push = self.missing(a, one) / self.intercept.gap
             across = self.lam * (Da @ self.intercept.c)  # eᵀM T D a
             square = square + 2 * push * across + push**2 * self.intercept.square
         return np.maximum(square, 0) / self.sample.total
 
-    def gp(self, query: AtPoints) -> Array:
+    def gp(self, query: Query) -> Array:
         """c + λ Σ_j a_j² D_j with c = k(x,x) − aᵀa, the posterior variance of the model: (t,)."""
         return query.in_blocks(self._width, self._gp)
 
-    def _gp(self, query: AtPoints) -> Array:
+    def _gp(self, query: Query) -> Array:
         a = self.features(query)
         gp = self._unexplained(query, a) + self.lam * (a**2 @ self.D)
         if self.intercept is not None:
-            gp += self._missing(a) ** 2 * (self.lam / self.intercept.gap)
+            gp += self.missing(a, query.constant) ** 2 * (self.lam / self.intercept.gap)
         return gp
 
-    def bias2(self, query: AtPoints) -> Array:
+    def bias2(self, query: Query) -> Array:
         """c + λ² Σ_j a_j² D_j², the worst squared bias over the unit ball of the model: (t,)."""
         return query.in_blocks(self._width, self._bias2)
 
-    def _bias2(self, query: AtPoints) -> Array:
+    def _bias2(self, query: Query) -> Array:
         a = self.features(query)
         c = self._unexplained(query, a)
         if self.intercept is not None:
-            a = a - np.outer(self._missing(a) / self.intercept.gap, self.basis.o)
+            push = self.missing(a, query.constant) / self.intercept.gap
+            a = a - np.outer(push, self.basis.o)
         return c + (self.lam**2) * (a**2 @ self.D**2)
 
-    def v2(self, query: AtPoints) -> Array:
+    def v2(self, query: Query) -> Array:
         """V2(x) = (k_x − T C)ᵀM(k_x − T C)/(Σw λ²) with C = D TᵀMk_x: (t,). O(nm) a point."""
         return self.mixed(query, 1.0)
 
-    def vbar(self, query: AtPoints) -> Array:
+    def vbar(self, query: Query) -> Array:
         """V̄(x), from the average of the weights behind V2 and V3: (t,). O(nm) a point."""
         return self.mixed(query, 0.5)
 
-    def mixed(self, query: AtPoints, theta: float) -> Array:
+    def mixed(self, query: Query, theta: float) -> Array:
         """‖θ z₂ + (1 − θ) z₃‖²/Σw for the weights z₂ and z₃ behind V2 and V3, 0 < θ ≤ 1: (t,).
 
         With z₂ = M^½(k_x − T D b)/λ, b = TᵀMk_x, and z₃ = M^½ T D a it is θ²/λ² times the square of
         k_x − T D(b − ρλa), ρ = (1 − θ)/θ: nothing cancels that does not cancel in V2. In one pass
         over the data where a bound on rounding allows it, in two elsewhere.
         """
-        passes = self._careful_pass if self.rounded else self._two_passes
+        careful = self.rounded and not query.formed_once
+        passes = self._careful_pass if careful else self._two_passes
         return self._by_passes(query, theta, passes)
 
-    def residual_form(self, query: AtPoints, theta: float) -> Array:
+    def residual_form(self, query: Query, theta: float) -> Array:
         """The same as the squared norm of a residual, which loses nothing by rounding: (t,)."""
         return self._by_passes(query, theta, self._two_passes)
 
-    def one_pass(self, query: AtPoints, theta: float) -> tuple[Array, Array]:
+    def one_pass(self, query: Query, theta: float) -> tuple[Array, Array]:
         """The same from k_xᵀMk_x and TᵀMk_x, and a bound on its rounding: each (t,)."""
         first = self._first_pass(query, theta, query.safe(self.precision))
         return first.value, first.bound
@@ -212,40 +216,42 @@ class Ridge:
         with θ = 1, needs no a.
         """
         total = ones - b @ (self.D * self.basis.o)
-        return self._squared(squares, b, a, total, theta, sizes, precision)
+        return self._squared(squares, b, a, total, 1.0, theta, sizes, precision)
 
-    def _by_passes(self, query: AtPoints, theta: float, passes: _Passes) -> Array:
+    def _by_passes(self, query: Query, theta: float, passes: _Passes) -> Array:
         precision = query.safe(self.precision)
         value = query.in_blocks(self._width, lambda some: passes(some, theta, precision))
-        far = np.flatnonzero(self._far(value))
+        far = np.flatnonzero(self._far(value, precision))
         if len(far):
             value[far] = query.some(far).in_blocks(
                 self._width, lambda some: self._two_passes(some, theta, "float64")
             )
         return value
 
-    def _careful_pass(self, query: AtPoints, theta: float, precision: str) -> Array:
+    def _careful_pass(self, query: Query, theta: float, precision: str) -> Array:
         """One pass, and a second at the points where the first may have rounded too much."""
         first = self._first_pass(query, theta, precision)
         value = first.value
-        again = np.flatnonzero(~(first.bound <= self.budget * value) | self._far(value))
+        again = np.flatnonzero(~(first.bound <= self.budget * value) | self._far(value, precision))
         if len(again):
             a = None if first.a is None else first.a[again]
             value[again] = self._second_pass(query.some(again), theta, first.B[again], a, precision)
         return value
 
-    def _first_pass(self, query: AtPoints, theta: float, precision: str) -> _FirstPass:
+    def _first_pass(self, query: Query, theta: float, precision: str) -> _FirstPass:
         squares, products = query.moments(self.sample, self.wide, precision)
         B = products.host()
         a = self._mixed_in(query, theta)
         total = np.zeros(len(B)) if self.intercept is None else B[:, -1]
         sizes = np.sqrt(self.basis.E) if self.T.right is None else self.basis.mixed
         b = B[:, : len(self.D)]
-        return _FirstPass(*self._squared(squares, b, a, total, theta, sizes, precision), B, a)
+        one = query.constant
+        found = self._squared(squares, b, a, total, one, theta, sizes, precision)
+        return _FirstPass(*found, B, a)
 
     def _squared(
-        self, squares: Array, b: Array, a: Array | None, total: Array, theta: float, sizes: Array,
-        precision: str,
+        self, squares: Array, b: Array, a: Array | None, total: Array, one: Array | float,
+        theta: float, sizes: Array, precision: str,
     ) -> tuple[Array, Array]:  # fmt: skip
         """The squared residual s − Σ C(2b − EC) of C = D(b − ρλa), and with an intercept, for which
         ``total`` is eᵀMk_x, that of k_x − T C + push·e."""
@@ -253,7 +259,7 @@ class Ridge:
         value = squares - np.einsum("ij,ij->i", C, 2 * b - C * self.basis.E)
         spread = np.sqrt(squares) + np.sqrt((C**2) @ sizes**2)
         if self.intercept is not None:
-            push = self._push(total, a, theta)
+            push = self._push(total, a, one, theta)
             across = total - self.lam * (C @ self.intercept.c)  # eᵀM(k_x − T C)
             value = value + 2 * push * across + push**2 * self.intercept.square
             spread = spread + abs(push)
@@ -261,49 +267,63 @@ class Ridge:
         scale = theta**2 * self.scale
         return np.maximum(value, 0) * scale, bound * scale
 
-    def _far(self, value: Array) -> Array:
+    def _far(self, value: Array, precision: str) -> Array:
         """Whether k_x is so small that its squares leave the range of the precision: (t,)."""
-        limit = self.sample.backend.far[self.precision]
+        limit = self.sample.backend.far[precision]
         usual = self.sample.scales.trace**2 / len(self.sample)
         return value < limit * usual * self.scale
 
-    def _two_passes(self, query: AtPoints, theta: float, precision: str) -> Array:
+    def _two_passes(self, query: Query, theta: float, precision: str) -> Array:
         B = query.products(self.sample, self.wide, precision).host()
         return self._second_pass(query, theta, B, self._mixed_in(query, theta), precision)
 
     def _second_pass(
-        self, query: AtPoints, theta: float, B: Array, a: Array | None, precision: str
+        self, query: Query, theta: float, B: Array, a: Array | None, precision: str
     ) -> Array:
-        C = self.shrink(B[:, : len(self.D)], EPS[precision])
-        if a is not None:
-            C = C - _ratio(theta) * self.lam * self.shrink(a, EPS[precision])
-        if self.intercept is not None:
-            C = np.column_stack([C, -self._push(B[:, -1], a, theta)])
-        coefficients = self.sample.backend.tall(C)
-        squares = query.residual_sqnorm(self.sample, self.wide, coefficients, precision)
+        C = self.sample.backend.tall(self._fitting(B, a, query.constant, theta, EPS[precision]))
+        squares = query.residual_sqnorm(self.sample, self.wide, C, precision)
         return squares * (theta**2 * self.scale)
 
-    def _push(self, total: Array, a: Array | None, theta: float) -> Array:
-        """How far along e the residual is moved, so that the weights have the sum 1: (t,)."""
-        assert self.intercept is not None
-        missing = self.lam - total
+    def fitting(self, query: Query, theta: float) -> Array:
+        """C with which (k_x − [T e] C)θ/λ are the weights θ z₂ + (1 − θ) z₃, but for M^½, in
+        float64: (t, r + 1)."""
+
+        def block(some: Query) -> Array:
+            B = some.products(self.sample, self.wide, "float64").host()
+            return self._fitting(B, self._mixed_in(some, theta), some.constant, theta, 0.0)
+
+        return query.in_blocks(self._width, block)
+
+    def _fitting(self, B: Array, a: Array | None, one: Array, theta: float, eps: float) -> Array:
+        C = self.shrink(B[:, : len(self.D)], eps)
         if a is not None:
-            missing = missing + _ratio(theta) * self.lam * self._missing(a)
+            C = C - _ratio(theta) * self.lam * self.shrink(a, eps)
+        if self.intercept is None:
+            return C
+        return np.column_stack([C, -self._push(B[:, -1], a, one, theta)])
+
+    def _push(self, total: Array, a: Array | None, one: Array | float, theta: float) -> Array:
+        """How far along e the residual is moved, so that the weights have the sum 1, or what the
+        functional makes of the constant: (t,)."""
+        assert self.intercept is not None
+        missing = self.lam * one - total
+        if a is not None:
+            missing = missing + _ratio(theta) * self.lam * self.missing(a, one)
         return missing / self.intercept.gap
 
-    def _mixed_in(self, query: AtPoints, theta: float) -> Array | None:
+    def _mixed_in(self, query: Query, theta: float) -> Array | None:
         return self.features(query) if theta < 1 else None
 
-    def features(self, query: AtPoints) -> Array:
+    def features(self, query: Query) -> Array:
         """a(x) = Vᵀψ(x), the features of the sketched model in its eigenbasis: (t, r)."""
         return query.features(self.basis.factor, self.basis.V).host()
 
-    def _unexplained(self, query: AtPoints, a: Array) -> Array:
+    def _unexplained(self, query: Query, a: Array) -> Array:
         return np.maximum(query.prior() - np.einsum("ij,ij->i", a, a), 0)
 
-    def _missing(self, a: Array) -> Array:
+    def missing(self, a: Array, one: Array | float) -> Array:
         """1 − 1ᵀℓ for the weights ℓ of the sketched mean without intercept: (t,)."""
-        return 1 - a @ (self.D * self.basis.o)
+        return one - a @ (self.D * self.basis.o)
 
     @property
     def _width(self) -> int:

@@ -31,12 +31,12 @@ def norms(A: Tall) -> Array:
 class System:
     """(K + λI)z = k with the sketch as preconditioner, products in one precision.
 
-    With an intercept z lies where qᵀz is ``total``.
+    With an intercept z lies where qᵀz is ``total``, one for all columns or one for each.
     """
 
     ridge: Ridge
     precision: str
-    total: float = 1.0
+    total: float | Array = 1.0
 
     @cached_property
     def root(self) -> Tall:
@@ -91,11 +91,13 @@ class System:
             Z = Z.map(lambda z, f, m: theta * z + (1 - theta) * f * m, fitted, self.root)
         return self.normalized(Z)
 
-    def normalized(self, Z: Tall) -> Tall:
-        """Z with qᵀz as it must be, whatever rounding did, where there is an intercept."""
-        return self._moved(Z, self.total)
+    def normalized(self, Z: Tall, columns: Array | None = None) -> Tall:
+        """Z with qᵀz as it must be, whatever rounding did, where there is an intercept; Z may be
+        some of the columns."""
+        each = np.ndim(self.total) > 0 and columns is not None
+        return self._moved(Z, np.asarray(self.total)[columns] if each else self.total)
 
-    def _moved(self, Z: Tall, to: float) -> Tall:
+    def _moved(self, Z: Tall, to: float | Array) -> Tall:
         if self.ridge.intercept is None:
             return Z
         missing = to - self.root.gram(Z)  # (1, t)

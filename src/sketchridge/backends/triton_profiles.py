@@ -16,7 +16,19 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
-__all__ = ["Folded", "gaussian", "linear", "matern32", "matern52", "polynomial"]
+__all__ = [
+    "Folded",
+    "gaussian",
+    "gaussian_slope",
+    "linear",
+    "linear_slope",
+    "matern32",
+    "matern32_slope",
+    "matern52",
+    "matern52_slope",
+    "polynomial",
+    "polynomial_slope",
+]
 
 _LOG2E = tl.constexpr(math.log2(math.e))
 _LN2 = tl.constexpr(math.log(2.0))
@@ -78,6 +90,41 @@ def polynomial(s, P: tl.constexpr):
     """(s + c₀)^p, with P = (p, c₀)."""
     base = s + P[1]
     k = base
+    for _ in tl.static_range(P[0] - 1):
+        k *= base
+    return k
+
+
+@triton.jit
+def gaussian_slope(s, P: tl.constexpr):
+    """−exp(−s/2)/2."""
+    return -0.5 * tl.exp2(s * (-0.5 * _LOG2E))
+
+
+@triton.jit
+def matern32_slope(s, P: tl.constexpr):
+    """−(3/2) exp(−r) with r = √(3s) = ln2·b."""
+    return -1.5 * tl.exp2(-tl.sqrt(s * _3_LOG2E2))
+
+
+@triton.jit
+def matern52_slope(s, P: tl.constexpr):
+    """−(5/6)(1 + r) exp(−r) with r = √(5s) = ln2·b."""
+    b = tl.sqrt(s * _5_LOG2E2)
+    return (-5.0 / 6.0) * (1.0 + b * _LN2) * tl.exp2(-b)
+
+
+@triton.jit
+def linear_slope(s, P: tl.constexpr):
+    """1."""
+    return s * 0.0 + 1.0
+
+
+@triton.jit
+def polynomial_slope(s, P: tl.constexpr):
+    """p (s + c₀)^(p−1), with P = (p, c₀)."""
+    base = s + P[1]
+    k = s * 0.0 + P[0]
     for _ in tl.static_range(P[0] - 1):
         k *= base
     return k

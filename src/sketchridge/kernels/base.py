@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-__all__ = ["Kernel", "ScaledKernel", "shown"]
+__all__ = ["PROGRAMS", "Kernel", "ScaledKernel", "check_slope", "shown", "slope_program"]
 
 Array = np.ndarray
+PROGRAMS = "sketchridge.backends.triton_profiles"  # where the kernels here have their functions
 
 
 class Kernel(ABC):
@@ -64,6 +65,26 @@ class Kernel(ABC):
         """k/unit between points given by their coordinates."""
         raise NotImplementedError
 
+    def check_slopes(self) -> None:
+        """Raise ValueError where k has no derivative in x, or none that is known."""
+        raise ValueError(
+            f"The derivative of {self!r} is not known, so it has no gradients and no marginal "
+            "effects: use a kernel of sketchridge.kernels such as 'matern52' or 'gaussian', or "
+            "Radial(profile, slope)."
+        )
+
+    def jacobian(self, d: int) -> Array:
+        """∂u/∂x, the same at every x: (d, k)."""
+        return np.eye(d)
+
+    def sloped(self) -> Kernel:
+        """κ' in place of κ, of the same s, for kernels that are functions κ(s)."""
+        raise NotImplementedError
+
+    def block_slope(self, U: Array, V: Array, j: int) -> Array:
+        """∂k(u, v)/∂u_j over unit, for opaque kernels: (t, n)."""
+        raise NotImplementedError
+
     @abstractmethod
     def diagonal(self, U: Array) -> Array:
         """k(x, x)/unit for points given by their coordinates: (n,)."""
@@ -105,9 +126,36 @@ class ScaledKernel(Kernel):
         U /= scale
         return U
 
+    def jacobian(self, d: int) -> Array:
+        scale = np.asarray(self.bandwidth, dtype=float)
+        return scale if scale.ndim == 2 else np.diag(np.broadcast_to(1 / scale, (d,)))
+
 
 def shown(name: str, **parameters: Any) -> str:
     """A repr with the parameters that were given; arrays as lists, with all their digits."""
     given = {key: value for key, value in parameters.items() if value is not None}
     plain = {key: getattr(value, "tolist", lambda v=value: v)() for key, value in given.items()}
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in plain.items())})"
+
+
+def check_slope(kernel: Any, at: float) -> None:
+    """Raise ValueError unless the kernel's profile has a slope, which is finite at s = ``at``."""
+    kind = type(kernel).__name__
+    if kernel.slope is None:
+        raise ValueError(
+            f"The derivative of {kernel!r} is not known, since its profile was given without a "
+            f"slope: give {kind}(profile, slope) for gradients and marginal effects."
+        )
+    with np.errstate(all="ignore"):
+        slope = float(kernel.sloped().evaluate(np.array([at]), np)[0])
+    if not np.isfinite(slope):
+        raise ValueError(
+            f"The slope of {kernel!r} is {slope} at s = {at:g}, so the functions it makes have no "
+            "derivative: use a smoother kernel such as 'matern32' or 'gaussian'."
+        )
+
+
+def slope_program(fused: Any) -> str | None:
+    """The import path of the slope's Triton function, for the functions in ``PROGRAMS``."""
+    is_ours = isinstance(fused, str) and fused.startswith(PROGRAMS)
+    return f"{fused}_slope" if is_ours else None

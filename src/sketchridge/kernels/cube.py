@@ -33,6 +33,20 @@ class _UnitCube(Kernel):
     def feature(self, u: Array, v: Array) -> Array:
         """The one-dimensional kernel at u (t, 1) and v (1, n)."""
 
+    @abstractmethod
+    def feature_slope(self, u: Array, v: Array) -> Array:
+        """Its derivative in u."""
+
+    def check_slopes(self) -> None:
+        return None
+
+    def block_slope(self, U: Array, V: Array, j: int) -> Array:
+        out = self.feature_slope(U[:, j : j + 1], V[:, j : j + 1].T)
+        for i in range(U.shape[1]):
+            if i != j:
+                out *= self.feature(U[:, i : i + 1], V[:, i : i + 1].T)
+        return out
+
     def block(self, U: Array, V: Array) -> Array:
         out = self.feature(U[:, :1], V[:, :1].T)
         for j in range(1, U.shape[1]):
@@ -58,9 +72,19 @@ class CubicSpline(_UnitCube):
         out -= _k4(np.abs(u - v))
         return out
 
+    def feature_slope(self, u: Array, v: Array) -> Array:
+        out = (u - 0.5) * _k2(v)
+        out += v - 0.5
+        out -= np.sign(u - v) * _k3(np.abs(u - v))
+        return out
+
 
 def _k2(x: Array) -> Array:
     return ((x - 0.5) ** 2 - 1 / 12) / 2
+
+
+def _k3(x: Array) -> Array:
+    return x * (x - 0.5) * (x - 1) / 6
 
 
 def _k4(x: Array) -> Array:
@@ -86,14 +110,27 @@ class PeriodicSobolev(_UnitCube):
                 f"{_HIGHEST} (beyond it the kernel is constant to rounding), got {self.order!r}."
             )
 
+    def check_slopes(self) -> None:
+        if self.order == 1:
+            raise ValueError(
+                "PeriodicSobolev(order=1) has no derivative where a feature coincides with that of "
+                "a training row, so it has no gradients and no marginal effects: give order=2 or "
+                "more."
+            )
+
     def feature(self, u: Array, v: Array) -> Array:
         self.check(u)
-        t = np.mod(u - v, 1.0)
-        degree = 2 * self.order
+        return 1 + self._bernoulli(u - v, 2 * self.order)
+
+    def feature_slope(self, u: Array, v: Array) -> Array:
+        return self._bernoulli(u - v, 2 * self.order - 1)
+
+    def _bernoulli(self, t: Array, degree: int) -> Array:
+        """(−1)^(α−1) B_p({t})/p!, with B_p(t) = Σ_k binom(p, k) B_k t^(p−k)."""
+        t = np.mod(t, 1.0)
         out = np.zeros_like(t)
-        for k, number in enumerate(bernoulli(degree)):  # B_p(t) = Σ binom(p, k) B_k t^(p−k)
+        for k, number in enumerate(bernoulli(degree)):
             out *= t
             out += binom(degree, k) * number
         out *= (-1) ** (self.order - 1) / factorial(degree)
-        out += 1
         return out

@@ -81,6 +81,12 @@ class Precomputed(Kernel):
             raise ValueError("k between new points is not in a precomputed kernel matrix.")
         return self.block(V, U).T
 
+    def check_slopes(self) -> None:
+        raise ValueError(
+            "A precomputed kernel matrix has no features, so it has no gradients and no marginal "
+            "effects: give the kernel itself."
+        )
+
     def diagonal(self, U: Array) -> Array:
         if (U[:, 0] < 0).any():
             raise ValueError(

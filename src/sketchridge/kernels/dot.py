@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from sketchridge.kernels.base import Kernel, shown
+from sketchridge.kernels.base import PROGRAMS, Kernel, check_slope, shown, slope_program
 
 __all__ = ["DotProduct", "Linear", "Polynomial"]
 
 Array = np.ndarray
-_PROGRAMS = "sketchridge.backends.triton_profiles"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,6 +113,17 @@ class DotProduct(Kernel):
         gamma = 1.0 / X.shape[1] if self.gamma is None else self.gamma
         return np.array(X, dtype=float) / self.scale * np.sqrt(gamma)
 
+    def jacobian(self, d: int) -> Array:
+        gamma = 1.0 / d if self.gamma is None else self.gamma
+        return np.eye(d) * (np.sqrt(gamma) / self.scale)
+
+    def check_slopes(self) -> None:
+        check_slope(self, 1.0)
+
+    def sloped(self) -> DotProduct:
+        assert self.slope is not None
+        return replace(self, profile=self.slope, slope=None, fused=slope_program(self.fused))
+
     def evaluate(self, s: Any, xp: Any) -> Any:
         return self.profile(s, xp, *self.numbers)
 
@@ -156,7 +166,7 @@ def Linear() -> DotProduct:
     >>> Linear()(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
     array([[11.]])
     """
-    program = f"{_PROGRAMS}:linear"
+    program = f"{PROGRAMS}:linear"
     return DotProduct(linear, linear_slope, program, 1.0, degree=1, name="Linear", labels="")
 
 
@@ -168,7 +178,7 @@ def Polynomial(degree: int = 3, gamma: float | None = None, coef0: float = 1.0) 
     >>> Polynomial(degree=2, gamma=1.0)(np.array([[1.0]]), np.array([[2.0]]))
     array([[9.]])
     """
-    program = f"{_PROGRAMS}:polynomial"
+    program = f"{PROGRAMS}:polynomial"
     parameters = (degree, coef0)
     made = DotProduct(polynomial, polynomial_slope, program, gamma, parameters, degree)
     return replace(made, name="Polynomial", labels="gamma degree coef0")

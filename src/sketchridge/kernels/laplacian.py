@@ -30,6 +30,12 @@ class Laplacian(ScaledKernel):
     def __repr__(self) -> str:
         return shown("Laplacian", bandwidth=self.bandwidth)
 
+    def check_slopes(self) -> None:
+        raise ValueError(
+            f"{self!r} has no derivative where a feature coincides with that of a training row, so "
+            "it has no gradients and no marginal effects: use 'matern32', 'matern52' or 'gaussian'."
+        )
+
     def block(self, U: Array, V: Array) -> Array:
         return np.exp(-cdist(U, V, "cityblock"))
 

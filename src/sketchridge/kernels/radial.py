@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from sketchridge.kernels.base import ScaledKernel, shown
+from sketchridge.kernels.base import (
+    PROGRAMS,
+    ScaledKernel,
+    check_slope,
+    shown,
+    slope_program,
+)
 
 __all__ = ["Gaussian", "Matern32", "Matern52", "Radial"]
 
 Array = np.ndarray
-_PROGRAMS = "sketchridge.backends.triton_profiles"
 _LEAST = 1e-34  # kernel values below it leave the normal numbers of float32 when multiplied
 
 
@@ -73,6 +78,13 @@ class Radial(ScaledKernel):
 
     def evaluate(self, s: Any, xp: Any) -> Any:
         return self.profile(s, xp, *self.parameters)
+
+    def check_slopes(self) -> None:
+        check_slope(self, 0.0)
+
+    def sloped(self) -> Radial:
+        assert self.slope is not None
+        return replace(self, profile=self.slope, slope=None, fused=slope_program(self.fused))
 
     @cached_property
     def reach(self) -> float:
@@ -143,7 +155,7 @@ def Gaussian(bandwidth: float | Array | None = None) -> Radial:
     >>> each(np.zeros((1, 2)), np.array([[0.5, 0.0], [0.0, 2.0]])).round(3)
     array([[0.607, 0.607]])
     """
-    program = f"{_PROGRAMS}:gaussian"
+    program = f"{PROGRAMS}:gaussian"
     return Radial(gaussian, gaussian_slope, program, bandwidth, name="Gaussian")
 
 
@@ -153,7 +165,7 @@ def Matern32(bandwidth: float | Array | None = None) -> Radial:
     >>> Matern32(bandwidth=1.0)(np.array([[0.0]]), np.array([[0.0], [1.0]])).round(3)
     array([[1.   , 0.483]])
     """
-    program = f"{_PROGRAMS}:matern32"
+    program = f"{PROGRAMS}:matern32"
     return Radial(matern32, matern32_slope, program, bandwidth, name="Matern32")
 
 
@@ -163,5 +175,5 @@ def Matern52(bandwidth: float | Array | None = None) -> Radial:
     >>> Matern52(bandwidth=1.0)(np.array([[0.0]]), np.array([[0.0], [1.0]])).round(3)
     array([[1.   , 0.524]])
     """
-    program = f"{_PROGRAMS}:matern52"
+    program = f"{PROGRAMS}:matern52"
     return Radial(matern52, matern52_slope, program, bandwidth, name="Matern52")
