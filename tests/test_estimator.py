@@ -85,7 +85,14 @@ def test_constructor_is_that_of_the_design(cls, expected):
     [
         ("fit", {"X": ..., "y": ..., "sample_weight": None}),
         ("partial_fit", {"X": ..., "y": ..., "sample_weight": None}),
-        ("predict", {"X": ..., "return_std": False}),
+        ("predict", {"X": ..., "return_std": False, "return_cov": False}),
+        ("covariance", {"X": ..., "kind": None}),
+        ("sample", {"X": ..., "size": 1, "kind": "gp", "random_state": None}),
+        ("gradient", {"X": ..., "return_std": False, "kind": None}),
+        (
+            "marginal_effects",
+            {"X": None, "sample_weight": None, "kind": None, "confidence_level": 0.95},
+        ),
         (
             "predict_interval",
             {

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "axes_for",
     "new_figure",
     "plot_calibration",
     "plot_error_curve",
@@ -66,7 +67,7 @@ def plot_interval(
     points = np.tile(np.median(values, axis=0), (grid, 1))
     x = points[:, feature] = np.linspace(values[:, feature].min(), values[:, feature].max(), grid)
     mean, inner, outer = _intervals(estimator, _like(X, points), confidence_level)
-    ax = _axes(ax)
+    ax = axes_for(ax)
     level = f"{100 * confidence_level:g}%"
     ax.fill_between(
         x, *outer, color=_BLUE, alpha=0.13, linewidth=0, label=f"{level} for a new observation"
@@ -102,7 +103,7 @@ def plot_observed_predicted(
     _, y = _checked(X, y)
     mean, _, (low, high) = _intervals(estimator, X, confidence_level)
     inside = (low <= y) & (y <= high)
-    ax = _axes(ax)
+    ax = axes_for(ax)
     bars = f"{100 * confidence_level:g}% for a new observation"
     ax.errorbar(
         mean,
@@ -226,7 +227,7 @@ def plot_relevance(
     known = getattr(estimator, "feature_names_in_", None) if names is None else names
     labels = [f"feature {i}" for i in range(len(relevance))] if known is None else list(known)
     order = np.argsort(relevance)
-    ax = _axes(ax)
+    ax = axes_for(ax)
     ax.barh([labels[i] for i in order], relevance[order], color=_BLUE, alpha=0.85)
     ax.set(xlabel="relevance (share of distances)", xlim=(0, None))
     return ax
@@ -234,7 +235,7 @@ def plot_relevance(
 
 def plot_error_curve(history: Sequence[Mapping[str, Any]], *, ax: Axes | None = None) -> Axes:
     """Plot the leave-one-out error of an active learner against its labels, from its `history_`."""
-    ax = _axes(ax)
+    ax = axes_for(ax)
     labels = [row["labels"] for row in history]
     errors = [np.sqrt(row["loo_error"]) for row in history]
     ax.plot(labels, errors, color=_BLUE, marker="o", markersize=4, linewidth=2)
@@ -244,7 +245,7 @@ def plot_error_curve(history: Sequence[Mapping[str, Any]], *, ax: Axes | None = 
 
 def plot_scores(scores: Array, *, ax: Axes | None = None) -> Axes:
     """Plot the distribution of the scores (t,) of points to ask for, on a logarithmic scale."""
-    ax = _axes(ax)
+    ax = axes_for(ax)
     positive = scores[scores > 0]
     if len(positive):
         low = positive.min()
@@ -267,7 +268,7 @@ def plot_pool(X: Array, labeled: Array, pending: Array, *, ax: Axes | None = Non
     """
     from sklearn.decomposition import PCA
 
-    ax = _axes(ax)
+    ax = axes_for(ax)
     flat: Any = (
         PCA(n_components=2).fit(X).transform
         if X.shape[1] > 1
@@ -300,7 +301,7 @@ def plot_estimates(
     series : by name and x, objects with the attributes ``mean``, ``low`` and ``high``.
     log : logarithmic axes.
     """
-    ax = _axes(ax)
+    ax = axes_for(ax)
     every = sorted({x for estimates in series.values() for x in estimates})
     step = 0.0 if log or len(every) < 2 else 0.6 * (every[1] - every[0]) / max(len(series), 1)
     for k, (name, estimates) in enumerate(series.items()):
@@ -383,7 +384,8 @@ def _new_panels(columns: int) -> list[Axes]:
     return list(pyplot.subplots(1, columns, figsize=size, layout="constrained")[1])
 
 
-def _axes(ax: Axes | None) -> Axes:
+def axes_for(ax: Axes | None) -> Axes:
+    """Those that are given, or those of a new figure."""
     if ax is not None:
         return ax
     try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["EPS", "Plan", "Scales", "magnified", "make_plan", "rounding"]
+__all__ = ["EPS", "Plan", "Scales", "cancelled", "magnified", "make_plan", "rounding"]
 
 EPS = {
     "float16": 2.0**-11,
@@ -61,6 +61,13 @@ def rounding(precision: str, scales: Scales) -> float:
     """
     size = scales.growth * max(scales.trace, scales.typical)
     return float(8 * np.sqrt(scales.rows) * EPS[precision] * size)
+
+
+def cancelled(scales: Scales, farthest: float, terms: int, size: np.ndarray) -> np.ndarray:
+    """8√terms ε·growth·max(4, farthest ‖u‖²)·size: what a sum of so many kernel values, each times
+    a number, may be off by in float64, where ``size`` is the sum of their absolute values."""
+    farthest = max(4.0, scales.largest, farthest)
+    return 8 * np.sqrt(terms) * EPS["float64"] * scales.growth * farthest * size
 
 
 @dataclass(frozen=True)

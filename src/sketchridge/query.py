@@ -18,7 +18,7 @@ from scipy.sparse import issparse
 
 from sketchridge.backends import Backend, Points, Tall
 from sketchridge.factor import Factor, Sample
-from sketchridge.precision import EPS
+from sketchridge.precision import cancelled
 from sketchridge.rows import positions
 
 __all__ = ["AtPoints", "Contrasts", "Functionals", "Query"]
@@ -26,7 +26,6 @@ __all__ = ["AtPoints", "Contrasts", "Functionals", "Query"]
 Array = np.ndarray
 _RANGE = 1e9  # coordinates whose powers float32 may not hold
 _COLUMNS = 2**28  # bytes of the representers at all training rows, at a time
-_ROUNDING = 8  # by which rounding in a sum may exceed √terms·ε, as in `precision`
 
 
 class Query(ABC):
@@ -253,10 +252,9 @@ class Contrasts(Functionals):
 
     def rounding(self) -> Array:
         scales = self.sample.scales
-        farthest = max(4.0, scales.largest, float(self.points.squares().max(initial=0.0)))
-        eps = EPS["float64"] * scales.growth * farthest
+        farthest = float(self.points.squares().max(initial=0.0))
         size = abs(self.A) @ np.sqrt(self.points.diag() * scales.diag)
-        return _ROUNDING * np.sqrt(len(self.points)) * eps * np.asarray(size)
+        return cancelled(scales, farthest, len(self.points), np.asarray(size))
 
     def some(self, rows: slice | Array) -> Contrasts:
         A = self.A[rows]

@@ -13,13 +13,12 @@ import numpy as np
 
 from sketchridge.backends import Points, Tall
 from sketchridge.factor import Sample
-from sketchridge.precision import EPS
+from sketchridge.precision import cancelled
 from sketchridge.query import AtPoints, Functionals
 
 __all__ = ["AverageSlopes", "Slopes", "sloped", "slopes_at"]
 
 Array = np.ndarray
-_ROUNDING = 8  # as in `query`
 
 
 def slopes_at(sample: Sample, query: AtPoints, d: int) -> Slopes:
@@ -64,18 +63,20 @@ class _Derivatives(Functionals):
     def rounding(self) -> Array:
         """From |g(u) − g(v)| ≤ ‖J_j‖(‖u‖ + ‖v‖) and the slope where it is largest, at s = 0 or, of
         an inner product, at the largest ‖u‖²."""
-        kernel = self.sample.points.kernel
-        if kernel.geometry == "opaque":
-            largest, reach = 1.0, 1.0
-        else:
-            norms = [
-                float((P.U * P.U).sum(axis=1).max()) for P in (self.points, self.sample.points)
-            ]
-            reach = max(4.0, *norms)
-            most = 0.0 if kernel.geometry == "distance" else reach
-            largest = abs(float(kernel.sloped().evaluate(np.array([most]), np)[0]))
-        eps = _ROUNDING * EPS["float64"] * kernel.growth * reach
-        return 4 * eps * largest * np.sqrt(reach) * self.sizes()
+        scales = self.sample.scales
+        if self.geometry == "opaque":
+            return cancelled(scales, 1.0, self.terms, self.sizes())
+        both = (self.points, self.sample.points)
+        farthest = max(1.0, *(float((P.U * P.U).sum(axis=1).max()) for P in both))
+        steepest = np.array([0.0 if self.geometry == "distance" else farthest])
+        slope = abs(float(self.points.kernel.sloped().evaluate(steepest, np)[0]))
+        size = 4 * slope * np.sqrt(farthest) * self.sizes()
+        return cancelled(scales, farthest, self.terms, size)
+
+    @property
+    def terms(self) -> int:
+        """Of the sum that each of them is."""
+        return 1
 
     def sizes(self) -> Array:
         """The sum of ‖∂u/∂x_j‖ over the points of each: (p,)."""
@@ -180,8 +181,11 @@ class AverageSlopes(_Derivatives):
         return out
 
     def sizes(self) -> Array:
-        spread = np.sqrt(len(self.weights)) * np.abs(self.weights).sum()
-        return spread * np.sqrt((self.J**2).sum(axis=1))[self.feature]
+        return np.abs(self.weights).sum() * np.sqrt((self.J**2).sum(axis=1))[self.feature]
+
+    @property
+    def terms(self) -> int:
+        return len(self.weights)
 
     def some(self, rows: slice | Array) -> AverageSlopes:
         return AverageSlopes(self.sample, self.points, self.d, self.weights, self.feature[rows])

@@ -1,0 +1,79 @@
+"""Pictures of answers: marginal effects, and curves with simultaneous bands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sketchridge.answers import ContrastTest, MarginalEffects
+from sketchridge.plotting import axes_for
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_band", "plot_marginal_effects"]
+
+_BLUE = "#1f5a8a"
+_GREY = "#6b6b6b"
+
+
+def plot_marginal_effects(
+    effects: MarginalEffects, *, target: int = 0, ax: Axes | None = None
+) -> Axes:
+    """Plot the average effect of each feature with its interval, the first on top.
+
+    Effects whose interval holds 0 are grey.
+
+    Parameters
+    ----------
+    effects : what `marginal_effects` gives.
+    target : which of several targets.
+    ax : where to draw; a new figure unless given.
+    """
+    columns = (effects.effect, effects.low, effects.high)
+    effect, low, high = (np.reshape(c, (len(effects), -1))[:, target] for c in columns)
+    ax = axes_for(ax)
+    names = [
+        f"{name} (first difference)" if kind != "derivative" else name
+        for name, kind in zip(effects.feature, effects.kind, strict=True)
+    ]
+    for i, name in enumerate(names):
+        colour = _GREY if low[i] <= 0 <= high[i] else _BLUE
+        bars = [[effect[i] - low[i]], [high[i] - effect[i]]]
+        ax.errorbar(effect[i], i, xerr=bars, fmt="o", color=colour, capsize=3, label=name)
+    ax.axvline(0, color=_GREY, linewidth=1, linestyle=":")
+    ax.set_yticks(range(len(names)), names)
+    ax.invert_yaxis()
+    level = f"{100 * effects.confidence_level:g}%"
+    ax.set_xlabel(f"average effect, with {level} intervals")
+    return ax
+
+
+def plot_band(x: Any, found: ContrastTest, *, target: int = 0, ax: Axes | None = None) -> Axes:
+    """Plot estimates along x with intervals that hold each, and the band that holds all at once.
+
+    Parameters
+    ----------
+    x : (p,), where each contrast stands.
+    found : what `test_contrast` gives.
+    target : which of several targets.
+    ax : where to draw; a new figure unless given.
+    """
+    x = np.asarray(x, dtype=float)
+    names = ("estimate", "low", "high", "band_low", "band_high")
+    columns = {name: np.reshape(getattr(found, name), (len(x), -1))[:, target] for name in names}
+    ax = axes_for(ax)
+    level = f"{100 * found.confidence_level:g}%"
+    ax.fill_between(
+        x, columns["band_low"], columns["band_high"], color=_BLUE, alpha=0.15, linewidth=0,
+        label=f"{level} for all at once",
+    )  # fmt: skip
+    ax.fill_between(
+        x, columns["low"], columns["high"], color=_BLUE, alpha=0.35, linewidth=0,
+        label=f"{level} for each",
+    )  # fmt: skip
+    ax.plot(x, columns["estimate"], color=_BLUE, linewidth=2, label="estimate")
+    ax.axhline(0, color=_GREY, linewidth=1, linestyle=":")
+    ax.legend(frameon=False, fontsize="small")
+    return ax
