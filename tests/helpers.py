@@ -314,10 +314,25 @@ LONG_KERNELS: dict[str, tuple[Any, Callable[[Array, Array], Array]]] = {
 }
 
 
-def long_std(G: Array, k_x: Array, w: Array, alpha: float, fit_intercept: bool) -> Array:
+def _matern32_slope(U: Array, V: Array) -> Array:
+    r = np.sqrt(3 * _distances(U, V, 2))
+    return 3 * np.exp(-r)[:, :, None] * (U[:, None] - V[None])
+
+
+LONG_SLOPES: dict[str, Callable[[Array, Array], Array]] = {  # ∂k(u, v)/∂v: (n, t, d)
+    "gaussian": lambda U, V: np.exp(-_distances(U, V, 2) / 2)[:, :, None] * (U[:, None] - V[None]),
+    "matern32": _matern32_slope,
+    "polynomial": lambda U, V: 2 * (U @ V.T + Long(0.5))[:, :, None] * U[:, None],
+    "linear": lambda U, V: np.repeat(U[:, None], len(V), axis=1),
+}
+
+
+def long_std(
+    G: Array, k_x: Array, w: Array, alpha: float, fit_intercept: bool, one: Array | float = 1.0
+) -> Array:
     """√V1 for unit noise by iterative refinement in extended precision: (t,).
 
-    G (n, n) and k_x (n, t) are extended too.
+    G (n, n) and k_x (n, t) are extended too; ``one`` is what functionals make of the constant.
     """
     n = len(G)
     A = G + Long(alpha) * np.diag(1 / w.astype(Long))
@@ -328,7 +343,7 @@ def long_std(G: Array, k_x: Array, w: Array, alpha: float, fit_intercept: bool) 
         Z = Z + inverse @ (right - A @ Z).astype(float)
     ell, u = Z[:, :-1], Z[:, -1] / Z[:, -1].sum()
     if fit_intercept:
-        ell = ell + np.outer(u, 1 - ell.sum(axis=0))
+        ell = ell + np.outer(u, one - ell.sum(axis=0))
     return np.sqrt((ell**2 / w.astype(Long)[:, None]).sum(axis=0)).astype(float)
 
 
@@ -340,6 +355,31 @@ class RandomProblem:
     X_new: Array
     std: Array
     name: str
+    kernel: str
+    U: Array  # (n, d): the training rows in units of the bandwidth, extended
+    V: Array  # (t, d): X_new
+    h: float
+    w: Array
+    alpha: float
+
+    def std_of(self, k: Array, one: Array) -> Array:
+        """√V1 of functionals with representers k (n, p): (p,)."""
+        _, formula = LONG_KERNELS[self.kernel]
+        G = formula(self.U, self.U)
+        return long_std(G, k, self.w, self.alpha, bool(self.model.fit_intercept), one)
+
+    def contrast_std(self, A: Array) -> Array:
+        """√V1 of A f(X_new): (p,)."""
+        _, formula = LONG_KERNELS[self.kernel]
+        A = A.astype(Long)
+        return self.std_of(formula(self.U, self.V) @ A.T, A.sum(axis=1))
+
+    def slope_std(self) -> Array | None:
+        """√V1 of the derivatives at X_new: (t d,), or None for a kernel that has none."""
+        if self.kernel not in LONG_SLOPES:
+            return None
+        k = LONG_SLOPES[self.kernel](self.U, self.V).reshape(len(self.U), -1) / Long(self.h)
+        return self.std_of(k, np.zeros(k.shape[1]))
 
 
 def random_problem(seed: int, **options: Any) -> RandomProblem:
@@ -371,4 +411,5 @@ def random_problem(seed: int, **options: Any) -> RandomProblem:
     U, V = (A.astype(Long) / Long(h or 1) for A in (X, X_new))
     alpha = float(settings["alpha"])
     std = long_std(formula(U, U), formula(U, V), w, alpha, bool(settings["fit_intercept"]))
-    return RandomProblem(model, X_new, std, f"{name}, {sketch}, seed {seed}")
+    where = f"{name}, {sketch}, seed {seed}"
+    return RandomProblem(model, X_new, std, where, name, U, V, h or 1.0, w, alpha)

@@ -10,7 +10,7 @@ import helpers
 import numpy as np
 import pytest
 import torch
-from helpers import assert_close, normal, sample_for, unit_cube, uneven
+from helpers import assert_close, normal, sample_for, uneven, unit_cube
 from test_backends import torch_tiles, triton_fused
 
 from sketchridge import ExactKernelRidge, SketchedKernelRidge
