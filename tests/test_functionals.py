@@ -79,6 +79,12 @@ def test_no_bound_is_violated(first):
 
 
 @quiet
+def test_a_first_residual_in_lower_precision_bounds_nothing():
+    """Where no step improves on it, it used to be kept, and was below the one in float64."""
+    assert violations(1392) == []
+
+
+@quiet
 def test_no_bound_is_violated_in_float32():
     assert all_violations(range(30), dtype="float32") == []
 
