@@ -62,6 +62,7 @@ ROOMS = [
     "exact_estimator",
     "estimator",
     "active",
+    "botorch",
     "calibration",
     "plotting",
     "effect_plots",
@@ -313,7 +314,7 @@ def test_nobody_outside_backends_asks_whether_something_is_an_array(path):
     assert not found or name_of(path) in ALLOWED_ISINSTANCE, found
 
 
-@outside("backends")
+@outside("backends", "botorch")
 def test_nobody_outside_backends_imports_a_device(path):
     modules = {m.partition(".")[0] for m in imported_modules(path.read_text(), package_of(path))}
     assert not modules & {"torch", "triton", "cupy", "array_api_compat"}
