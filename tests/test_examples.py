@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -33,6 +34,14 @@ def test_our_estimator_in_a_loop_of_scikit_activeml():
     error, std = runpy.run_path(str(EXAMPLES / "scikit_activeml.py"))["main"]()
     assert error < 0.3
     assert (std > 0).all()
+
+
+def test_botorch_finds_the_higher_hill(tmp_path):
+    pytest.importorskip("botorch")
+    main = runpy.run_path(str(EXAMPLES / "botorch_million.py"))["main"]
+    found, _, _ = main(5_000, str(tmp_path / "picture.png"))
+    assert np.abs(found - [0.85, 0.35]).max() < 0.15  # beyond all rows, where the best is
+    assert (tmp_path / "picture.png").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

@@ -48,7 +48,8 @@ def test_the_demo_needs_little():
 
 
 def test_the_tests_need_everything_but_pytorch():
-    others = set.union(*(packages(extra) for extra in EXTRAS if extra not in ("bench", "gpu")))
+    brings_pytorch = ("bench", "botorch", "gpu")
+    others = set.union(*(packages(extra) for extra in EXTRAS if extra not in brings_pytorch))
     assert packages("test") == others
     assert "torch" not in packages("test")
 

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 OLDEST = (3, 11)
 UNITS = {"bytes": 1e-6, "kB": 1e-3, "MB": 1.0, "GB": 1e3}
 CPU_BUILD = "torch==2.13.0+cpu"  # an open range takes the builds with gigabytes for GPUs
+BOTORCH = "botorch>=0.12"  # after PyTorch, which it would take with gigabytes for GPUs
 
 
 def main() -> None:
@@ -65,7 +66,7 @@ def install_pytorch(python: Path) -> str:
     the build for CPUs is not in every package index: tests that need PyTorch are then skipped.
     """
     if sys.platform != "linux" or shutil.which("nvidia-smi"):
-        return install(python, "torch>=2.4")
+        return install(python, "torch>=2.4", BOTORCH)
     done = pip_install(python, CPU_BUILD)
     if done.returncode:
         print(
@@ -73,7 +74,7 @@ def install_pytorch(python: Path) -> str:
             "skipped. To run them, install PyTorch into this environment and run again."
         )
         return ""
-    return done.stdout
+    return done.stdout + pip_install(python, BOTORCH).stdout
 
 
 def install(python: Path, *what: str) -> str:

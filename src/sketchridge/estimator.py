@@ -188,7 +188,8 @@ class SketchedKernelRidge(KernelRegressor):
         Examples
         --------
         >>> X = np.linspace(0, 1, 50)[:, None]
-        >>> model = SketchedKernelRidge(random_state=0).fit(X, 2 * X[:, 0])
+        >>> model = SketchedKernelRidge("linear", alpha=1e-3, sketch_size=9, random_state=0)
+        >>> model = model.fit(X, 2 * X[:, 0])
         >>> mean, variance, bound = model.contrast([[-1, 1]], [[0.2], [0.7]], return_bound=True)
         >>> mean.round(3)
         array([1.])
