@@ -32,6 +32,14 @@ def test_examples_hold(name):
     assert not found.failed
 
 
+@pytest.mark.usefixtures("defaults")
+def test_the_page_of_questions_holds():
+    page = HOUSE.parents[1] / "docs" / "questions.md"
+    found = doctest.testfile(str(page), module_relative=False)
+    assert found.attempted > 20
+    assert not found.failed
+
+
 def public(module) -> list[tuple[str, object]]:
     """What can be called or made; abstract classes are for deriving from."""
     offered = [(name, getattr(module, name)) for name in module.__all__]

@@ -36,6 +36,15 @@ def test_our_estimator_in_a_loop_of_scikit_activeml():
     assert (std > 0).all()
 
 
+@pytest.mark.usefixtures("defaults")
+def test_the_questions_are_answered(tmp_path):
+    main = runpy.run_path(str(EXAMPLES / "questions.py"))["main"]
+    _, sure = main(str(tmp_path / "picture.png"))
+    assert sure.min() < 2.5
+    assert 5.5 < sure.max() < 8
+    assert (tmp_path / "picture.png").stat().st_size > 10_000
+
+
 def test_botorch_finds_the_higher_hill(tmp_path):
     pytest.importorskip("botorch")
     main = runpy.run_path(str(EXAMPLES / "botorch_million.py"))["main"]

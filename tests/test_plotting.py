@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sketchridge import ExactKernelRidge, SketchedKernelRidge
+from sketchridge.effect_plots import plot_band, plot_marginal_effects
 from sketchridge.plotting import (
     new_figure,
     plot_error_curve,
@@ -216,3 +217,35 @@ def test_relevance_is_a_bar_for_each_feature() -> None:
     linear = SketchedKernelRidge("linear").fit(X, X[:, 0])
     with pytest.raises(ValueError, match="has no bandwidths to compare"):
         plot_relevance(linear)
+
+
+# Answers
+
+
+def test_marginal_effects_are_drawn_with_their_intervals(data):
+    X, y = data
+    effects = ESTIMATORS[0].fit(X, np.column_stack([y, -y])).marginal_effects()
+    ax = plot_marginal_effects(effects, target=1)
+    drawn = [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"]
+    np.testing.assert_allclose(drawn, effects.effect[:, 1])
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["x0", "x1", "x2"]
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first on top
+
+
+def test_a_first_difference_is_named():
+    X = np.column_stack([np.arange(20.0), np.tile([0, 1], 10)])
+    effects = ExactKernelRidge(alpha=0.5).fit(X, X[:, 1]).marginal_effects()
+    labels = plot_marginal_effects(effects).get_yticklabels()
+    assert labels[1].get_text() == "x1\n(first difference)"
+
+
+def test_a_band_is_drawn_around_the_intervals(data):
+    X, y = data
+    found = ESTIMATORS[0].fit(X, y).test_contrast(np.eye(GRID), X[:GRID])
+    x = np.arange(GRID)
+    ax = plot_band(x, found)
+    outer, inner = (band(collection) for collection in ax.collections)
+    for drawn, names in ((outer, ("band_low", "band_high")), (inner, ("low", "high"))):
+        np.testing.assert_allclose(drawn[1], getattr(found, names[0]))
+        np.testing.assert_allclose(drawn[2], getattr(found, names[1]))
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), found.estimate)

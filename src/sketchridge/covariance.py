@@ -20,7 +20,7 @@ __all__ = ["dense_covariance", "half", "refined_covariance", "sketched_covarianc
 
 Array = np.ndarray
 _BYTES = 2**28  # of the weights at some of the training rows, at a time
-_MATRICES = 4  # (t, t) that are there at once
+_MATRICES = 5  # (t, t) that are there at once
 
 
 def sketched_covariance(ridge: Ridge, query: Query, kind: str) -> Array:

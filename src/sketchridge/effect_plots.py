@@ -35,7 +35,7 @@ def plot_marginal_effects(
     effect, low, high = (np.reshape(c, (len(effects), -1))[:, target] for c in columns)
     ax = axes_for(ax)
     names = [
-        f"{name} (first difference)" if kind != "derivative" else name
+        f"{name}\n(first difference)" if kind != "derivative" else name
         for name, kind in zip(effects.feature, effects.kind, strict=True)
     ]
     for i, name in enumerate(names):
@@ -44,6 +44,7 @@ def plot_marginal_effects(
         ax.errorbar(effect[i], i, xerr=bars, fmt="o", color=colour, capsize=3, label=name)
     ax.axvline(0, color=_GREY, linewidth=1, linestyle=":")
     ax.set_yticks(range(len(names)), names)
+    ax.margins(y=0.25)
     ax.invert_yaxis()
     level = f"{100 * effects.confidence_level:g}%"
     ax.set_xlabel(f"average effect, with {level} intervals")

@@ -163,9 +163,9 @@ class AverageSlopes(_Derivatives):
         if self.geometry == "distance":
             own = self.along(self.points).map(lambda g, a: g[:, feature] * a, weights)
             right = weights.beside(own)
-        sums = self.backend.matmul(
-            sloped(points), sloped(self.points), right, precision="float64"
-        )  # (n', 1 + p)
+        theirs = sloped(points)
+        ours = theirs if points is self.points else sloped(self.points)  # half the work
+        sums = self.backend.matmul(theirs, ours, right, precision="float64")  # (n', 1 + p)
         if self.geometry == "dot":
             return sums.map(lambda s, g: s * g[:, feature], its)
         return sums.map(lambda s, g: 2 * (s[:, 1:] - s[:, :1] * g[:, feature]), its)
