@@ -33,7 +33,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from test_backends import torch_tiles, triton_fused
 
-from sketchridge import ExactKernelRidge, SketchedKernelRidge, covariance
+from sketchridge import ExactKernelRidge, SketchedKernelRidge
 from sketchridge.backends import NumpyTiles
 
 Array = np.ndarray
@@ -158,7 +158,7 @@ def test_several_targets_have_a_covariance_each(make):
 def test_blocks_of_training_rows_change_nothing(kind, monkeypatch):
     model = sketched(sketch_size=M, fit_intercept=True).fit(X, y, W)
     before = model.covariance(X_TEST, kind)
-    monkeypatch.setattr(covariance, "_BYTES", 7 * 8 * T)
+    monkeypatch.setattr(NumpyTiles, "slab_bytes", 7 * 8 * T)
     assert_close(model.covariance(X_TEST, kind), before)
 
 
@@ -289,7 +289,7 @@ def test_identity_is_prediction(make):
 
 def test_many_sparse_contrasts_use_only_the_points_they_need(monkeypatch):
     """Differences of neighbours, in blocks of few."""
-    monkeypatch.setattr("sketchridge.query._COLUMNS", 8 * N * 4)
+    monkeypatch.setattr(NumpyTiles, "slab_bytes", 8 * N * 4)
     model = sketched(sketch_size=M, fit_intercept=True).fit(X, y)
     differences = diags_array([-np.ones(T - 1), np.ones(T - 1)], offsets=[0, 1], shape=(T - 1, T))
     mean, variance, bound = model.contrast(differences, X_TEST, return_bound=True)

@@ -19,7 +19,6 @@ from sketchridge.ridge import Ridge
 __all__ = ["dense_covariance", "half", "refined_covariance", "sketched_covariance"]
 
 Array = np.ndarray
-_BYTES = 2**28  # of the weights at some of the training rows, at a time
 _MATRICES = 5  # (t, t) that are there at once
 
 
@@ -82,7 +81,7 @@ def _weighted(ridge: Ridge, query: Query, theta: float) -> Array:
     right = ridge.fitting(query, theta).T  # (r + 1, t)
     wide = ridge.wide
     total = np.zeros((len(query), len(query)))
-    size = max(1, _BYTES // (8 * len(query)))
+    size = max(1, sample.backend.slab_bytes // (8 * len(query)))
     for start in range(0, len(sample), size):
         rows = slice(start, min(start + size, len(sample)))
         k = query.at(sample.points.take(rows))  # (rows, t)

@@ -25,7 +25,6 @@ __all__ = ["AtPoints", "Contrasts", "Functionals", "Query"]
 
 Array = np.ndarray
 _RANGE = 1e9  # coordinates whose powers float32 may not hold
-_COLUMNS = 2**28  # bytes of the representers at all training rows, at a time
 
 
 class Query(ABC):
@@ -216,7 +215,7 @@ class Functionals(Query):
         return np.full(len(self), -1)
 
     def _block(self, width: int) -> int:
-        return max(1, min(super()._block(width), _COLUMNS // (8 * len(self.sample))))
+        return max(1, min(super()._block(width), self.backend.slab_bytes // (8 * len(self.sample))))
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,7 +50,7 @@ class _Derivatives(Functionals):
 
     def along(self, points: Points) -> Tall:
         """g = u Jᵀ: (n', d)."""
-        return (Tall(self.backend, (points.U,)) @ self.J.T).held()
+        return (points.tall() @ self.J.T).held()
 
     def prior(self) -> Array:
         raise ValueError(
@@ -66,8 +66,8 @@ class _Derivatives(Functionals):
         scales = self.sample.scales
         if self.geometry == "opaque":
             return cancelled(scales, 1.0, self.terms, self.sizes())
-        both = (self.points, self.sample.points)
-        farthest = max(1.0, *(float((P.U * P.U).sum(axis=1).max()) for P in both))
+        largest = max(self.points.largest, self.sample.points.largest)
+        farthest = max(1.0, self.J.shape[1] * largest**2)  # no less than any ‖u‖²
         steepest = np.array([0.0 if self.geometry == "distance" else farthest])
         slope = abs(float(self.points.kernel.sloped().evaluate(steepest, np)[0]))
         size = 4 * slope * np.sqrt(farthest) * self.sizes()
@@ -127,8 +127,8 @@ class Slopes(_Derivatives):
         out = np.empty((len(points), len(self)))
         for j in np.unique(self.feature):
             at = np.flatnonzero(self.feature == j)
-            own = self.points.U[self.place[at]]
-            out[:, at] = self.points.kernel.block_slope(own, points.U, int(j)).T
+            own = self.points.host()[self.place[at]]
+            out[:, at] = self.points.kernel.block_slope(own, points.host(), int(j)).T
         return out
 
     def sizes(self) -> Array:
@@ -175,8 +175,9 @@ class AverageSlopes(_Derivatives):
         size = max(1, self.backend.block_bytes // (8 * len(points)))
         for start in range(0, len(self.points), size):
             rows = slice(start, start + size)
+            own = self.points.host()[rows]
             for i, j in enumerate(self.feature):
-                slope = self.points.kernel.block_slope(self.points.U[rows], points.U, int(j))
+                slope = self.points.kernel.block_slope(own, points.host(), int(j))
                 out[:, i] += self.weights[rows] @ slope
         return out
 
@@ -193,4 +194,4 @@ class AverageSlopes(_Derivatives):
 
 def sloped(points: Points) -> Points:
     """The same points, of the kernel's slope."""
-    return Points(points.backend, points.kernel.sloped(), points.U, points.largest)
+    return points.of(points.kernel.sloped())

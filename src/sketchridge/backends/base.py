@@ -31,6 +31,7 @@ class Backend(ABC):
     name: ClassVar[str]
     precisions: ClassVar[tuple[str, ...]]
     block_bytes: int = 2**26  # of the largest (t, m) matrix while t points are predicted
+    slab_bytes: int = 2**28  # of a few columns or rows of a matrix with a row for each data row
     far: ClassVar[dict[str, float]] = {"float64": 0.0}
     # Below far[precision] times the usual ‖k_x‖², kernel values leave the range of a precision.
 

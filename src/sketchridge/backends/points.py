@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchridge.backends.tall import Tall
 from sketchridge.kernels import Kernel
 
 __all__ = ["FAR", "Points"]
@@ -45,6 +46,14 @@ class Points:
         else:
             U = self.backend.joined([self.U, more.U], axis=0)
         return Points(self.backend, self.kernel, U, largest)
+
+    def of(self, kernel: Kernel) -> Points:
+        """The same points for another kernel with the same coordinates; nothing is copied."""
+        return Points(self.backend, kernel, self.U, self.largest)
+
+    def tall(self) -> Tall:
+        """Their coordinates as a tall matrix, shared: (n, k)."""
+        return Tall(self.backend, (self.U,))
 
     def host(self) -> Array:
         """Their coordinates as a NumPy array: (n, k)."""

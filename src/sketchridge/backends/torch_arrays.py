@@ -34,6 +34,10 @@ class TorchArrays(Backend):
         self._asked = device
         self.device = torch.device(device or self._usual_device())
 
+    @property
+    def slab_bytes(self) -> int:  # type: ignore[override]
+        return _PIECE_BYTES[True] if self._on_the_host else int(min(2**33, self._free() / 8))
+
     def __reduce__(self) -> Any:
         return restored, (type(self).name, self._asked)
 
