@@ -14,7 +14,8 @@ from helpers import assert_close, normal, sample_for, uneven, unit_cube
 from test_backends import torch_tiles, triton_fused
 
 from sketchridge import ExactKernelRidge, SketchedKernelRidge
-from sketchridge.backends import Backend, NumpyTiles
+from sketchridge.backends import Backend, NumpyTiles, triton_profiles
+from sketchridge.backends.paths import object_at
 from sketchridge.factor import Sample
 from sketchridge.kernels import (
     CubicSpline,
@@ -189,6 +190,15 @@ def test_some_of_the_slopes_are_those(name):
     every = slopes.at(sample.points).host()
     for rows in (slice(4, 9), np.array([17, 3, 3, 0]), slice(0, 0)):
         assert_close(slopes.some(rows).at(sample.points).host(), every[:, rows])
+
+
+@pytest.mark.parametrize("make", [Gaussian, Matern32, Matern52, Linear, Polynomial])
+def test_slopes_of_our_kernels_are_fused_for_a_gpu(make):
+    kernel = make()
+    assert object_at(kernel.sloped().fused) is getattr(
+        triton_profiles, f"{kernel.profile.__name__}_slope"
+    )
+    assert Radial(plain, plain_slope, fused=plain).sloped().fused is None
 
 
 # Of fitted models, whose dual coefficients are solved for from scratch

@@ -187,14 +187,14 @@ def checked_matrix(A: Any, t: int) -> Any:
     return matrix
 
 
-def check_value(value: Any, mean: Array) -> None:
+def check_value(value: Any, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless it is what contrasts (p,) or (p, q) can be compared with."""
     try:
-        fits = np.broadcast_shapes(np.shape(np.asarray(value, dtype=float)), mean.shape)
+        fits = np.broadcast_shapes(np.shape(np.asarray(value, dtype=float)), shape)
     except (TypeError, ValueError):
         fits = ()
-    if fits != mean.shape:
+    if fits != shape:
         raise ValueError(
-            f"value must be one number, or one for each contrast, of shape {mean.shape}, got "
-            f"{value!r}."
+            f"value must be one number, or one for each contrast, of shape {shape}, got "
+            f"{_short(value)}."
         )

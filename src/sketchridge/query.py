@@ -93,14 +93,19 @@ class Query(ABC):
     def some(self, rows: slice | Array) -> Self:
         """A part of the question."""
 
-    def in_blocks(self, width: int, function: Callable[[Self], Array]) -> Array:
-        """The function of parts so short that matrices of that width are small, put together."""
-        size = self._block(max(width, 1))
+    def in_blocks(
+        self, width: int, function: Callable[[Self], Array], *, formed: bool = False
+    ) -> Array:
+        """The function of parts so short that matrices of that width are small, put together.
+
+        ``formed`` says that the function needs k_x at all training rows.
+        """
+        size = self._block(max(width, 1), formed)
         starts = range(0, max(len(self), 1), size)
         parts = [function(self.some(slice(i, min(i + size, len(self))))) for i in starts]
         return np.concatenate(parts)
 
-    def _block(self, width: int) -> int:
+    def _block(self, width: int, formed: bool) -> int:
         return max(1, self.backend.block_bytes // (8 * width))
 
 
@@ -209,13 +214,16 @@ class Functionals(Query):
         return squares / sample.total
 
     def against(self, sample: Sample, T: Tall, precision: str) -> Tall:
-        return sample.backend.tall(self.in_blocks(1, lambda some: some.formed.gram(T)))
+        return sample.backend.tall(self.in_blocks(1, lambda some: some.formed.gram(T), formed=True))
 
     def known_rows(self, sample: Sample) -> Array:
         return np.full(len(self), -1)
 
-    def _block(self, width: int) -> int:
-        return max(1, min(super()._block(width), self.backend.slab_bytes // (8 * len(self.sample))))
+    def _block(self, width: int, formed: bool) -> int:
+        size = super()._block(width, formed)
+        if formed:
+            size = min(size, self.backend.slab_bytes // (8 * len(self.sample)))
+        return max(1, size)
 
 
 @dataclass(frozen=True, eq=False)

@@ -177,12 +177,13 @@ class Questions:
         if not isinstance(simulations, Integral) or simulations < 1:
             raise ValueError(f"simulations must be a whole number from 1 up, got {simulations!r}.")
         query = self._contrasts(A, X)
+        q = () if self._single_target else (len(self._fitted.noise),)
+        check_value(value, (len(query), *q))
         with status("Testing contrasts"):
             mean = self._mean(query)
             unit = self._covariance(query, kind)
         std = np.sqrt(self._of_targets(np.maximum(np.diagonal(unit), 0), self._fitted.noise))
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        check_value(value, mean)
         return tested(mean, std, unit, value, float(confidence_level), int(simulations), rng)
 
     def gradient(self, X: Any, return_std: bool = False, *, kind: str | None = None) -> Any:

@@ -220,12 +220,17 @@ class Ridge:
 
     def _by_passes(self, query: Query, theta: float, passes: _Passes) -> Array:
         precision = query.safe(self.precision)
-        value = query.in_blocks(self._width, lambda some: passes(some, theta, precision))
+
+        def block(some: Query) -> Array:
+            return passes(some, theta, precision)
+
+        def again(some: Query) -> Array:
+            return self._two_passes(some, theta, "float64")
+
+        value = query.in_blocks(self._width, block, formed=True)
         far = np.flatnonzero(self._far(value, precision))
         if len(far):
-            value[far] = query.some(far).in_blocks(
-                self._width, lambda some: self._two_passes(some, theta, "float64")
-            )
+            value[far] = query.some(far).in_blocks(self._width, again, formed=True)
         return value
 
     def _careful_pass(self, query: Query, theta: float, precision: str) -> Array:
@@ -292,7 +297,7 @@ class Ridge:
             B = some.products(self.sample, self.wide, "float64").host()
             return self._fitting(B, self._mixed_in(some, theta), some.constant, theta, 0.0)
 
-        return query.in_blocks(self._width, block)
+        return query.in_blocks(self._width, block, formed=True)
 
     def _fitting(self, B: Array, a: Array | None, one: Array, theta: float, eps: float) -> Array:
         C = self.shrink(B[:, : len(self.D)], eps)
