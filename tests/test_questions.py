@@ -356,7 +356,8 @@ def test_independent_contrasts_widen_the_band():
 
 def test_targets_share_a_band():
     model = fixed().fit(X, Y)
-    found = model.test_contrast(A, X_TEST, np.zeros(3))
+    found = model.test_contrast(A, X_TEST, np.arange(5))
+    assert_close(found.z, (found.estimate - np.arange(5)[:, None]) / found.std)
     assert found.z.shape == (5, 3)
     assert_close(found.band_high - found.estimate, found.critical_value * found.std)
     assert "target" in str(found)

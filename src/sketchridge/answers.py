@@ -54,14 +54,14 @@ def tested(
     estimate: Array,
     std: Array,
     correlated: Array,
-    value: Any,
+    value: Array,
     confidence_level: float,
     simulations: int,
     rng: np.random.Generator,
 ) -> ContrastTest:
     """The test of estimates (p,) or (p, q) whose covariance is ``correlated`` (p, p), or that times
     a number for each target."""
-    z = _z_values(estimate - np.asarray(value, dtype=float), std)
+    z = _z_values(estimate - value, std)
     largest = _largest_of_all(correlated, simulations, rng)
     critical = float(np.quantile(largest, confidence_level, method="higher"))
     beyond = len(largest) - np.searchsorted(largest, np.abs(z), side="left")

@@ -21,8 +21,8 @@ __all__ = [
     "check_positive",
     "check_range",
     "check_times",
-    "check_value",
     "checked_matrix",
+    "checked_value",
     "checked_weights",
     "explained",
 ]
@@ -187,14 +187,17 @@ def checked_matrix(A: Any, t: int) -> Any:
     return matrix
 
 
-def check_value(value: Any, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless it is what contrasts (p,) or (p, q) can be compared with."""
+def checked_value(value: Any, shape: tuple[int, ...]) -> Array:
+    """What contrasts of that shape, (p,) or (p, q), are compared with: of that shape too."""
     try:
-        fits = np.broadcast_shapes(np.shape(np.asarray(value, dtype=float)), shape)
+        given = np.asarray(value, dtype=float)
+        each = given[:, None] if given.ndim == 1 and len(shape) == 2 else given
+        held = np.broadcast_to(each, shape)
     except (TypeError, ValueError):
-        fits = ()
-    if fits != shape:
+        held = np.array(np.nan)
+    if not np.isfinite(held).all():
         raise ValueError(
-            f"value must be one number, or one for each contrast, of shape {shape}, got "
-            f"{_short(value)}."
+            f"value must be a finite number, or one for each contrast, of shape {shape[:1]} or "
+            f"{shape}, got {_short(value)}."
         )
+    return held

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sketchridge.answers import ContrastTest, MarginalEffects, effects_table, tested
-from sketchridge.checks import check_interval, check_value, checked_matrix, checked_weights
+from sketchridge.checks import check_interval, checked_matrix, checked_value, checked_weights
 from sketchridge.covariance import half
 from sketchridge.progress import status
 from sketchridge.query import AtPoints, Contrasts, Query
@@ -178,13 +178,13 @@ class Questions:
             raise ValueError(f"simulations must be a whole number from 1 up, got {simulations!r}.")
         query = self._contrasts(A, X)
         q = () if self._single_target else (len(self._fitted.noise),)
-        check_value(value, (len(query), *q))
+        held = checked_value(value, (len(query), *q))
         with status("Testing contrasts"):
             mean = self._mean(query)
             unit = self._covariance(query, kind)
         std = np.sqrt(self._of_targets(np.maximum(np.diagonal(unit), 0), self._fitted.noise))
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        return tested(mean, std, unit, value, float(confidence_level), int(simulations), rng)
+        return tested(mean, std, unit, held, float(confidence_level), int(simulations), rng)
 
     def gradient(self, X: Any, return_std: bool = False, *, kind: str | None = None) -> Any:
         """The derivatives of the mean by each feature at the rows of X.
