@@ -38,7 +38,10 @@ def function(X: Array) -> Array:
     return np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * X[:, 3]
 
 
-def seconds(work: Callable[[], Any]) -> tuple[Any, float]:
+def seconds(work: Callable[[], Any], warm: bool = False) -> tuple[Any, float]:
+    """The result and the time of a call; of a second one where the first compiles programs."""
+    if warm:
+        work()
     start = time.perf_counter()
     found = work()
     return found, time.perf_counter() - start
@@ -55,7 +58,7 @@ def scale(backend: str, rows: int, on_gpu: bool) -> tuple[list[dict[str, object]
     table: list[dict[str, object]] = [row("fit", f"{rows:,} × {FEATURES}", fit)]
     claims = []
     for kind, name in (("v3", "from the sketch"), ("v2", "from all rows")):
-        took = seconds(lambda kind=kind: model.marginal_effects(kind=kind))[1]
+        took = seconds(lambda kind=kind: model.marginal_effects(kind=kind), on_gpu)[1]
         table.append(row(f"marginal effects {name} ({kind})", f"{rows:,} × {FEATURES}", took))
         if kind == "v3":
             sentence = (
@@ -70,7 +73,7 @@ def scale(backend: str, rows: int, on_gpu: bool) -> tuple[list[dict[str, object]
             claims.append(common.Claim(sentence, bool(error < 1e-8)))
     points = X[:POINTS]
     average = np.full((1, len(points)), 1 / len(points))
-    _, took = seconds(lambda: model.contrast(average, points, "v2"))
+    _, took = seconds(lambda: model.contrast(average, points, "v2"), on_gpu)
     table.append(row("one contrast of all of them (v2)", f"{len(points):,} points", took))
     if not on_gpu:  # V2 takes n t² operations
         few = slice(0, POINTS)
@@ -152,6 +155,12 @@ def _held(effects: Any, value: Array) -> Array:
     return ((effects.low <= value[:, None]) & (value[:, None] <= effects.high)).mean(axis=1)
 
 
+def card() -> str:
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
+
+
 def exact() -> Any:
     return exact_ridge(bandwidth=WIDTH, alpha=0.1)
 
@@ -170,7 +179,7 @@ def main() -> None:
     on_gpu = options.backend != "numpy"
     rows = options.rows or ROWS[on_gpu]
     parts = [f"Command: `python benchmarks/questions.py --backend {options.backend}`."]
-    parts.append(common.machine())
+    parts.append(common.machine() + (f"; {card()}" if on_gpu else ""))
     claims: list[Any] = []
     if "scale" not in options.skip:
         table, found = scale(options.backend, rows, on_gpu)
