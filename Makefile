@@ -36,6 +36,7 @@ bench: install
 	$(PYTHON) benchmarks/variance_cpu.py
 	$(PYTHON) benchmarks/accuracy_time.py
 	$(PYTHON) benchmarks/precision.py
+	$(PYTHON) benchmarks/questions.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
