@@ -61,6 +61,7 @@ def choose_kernel(settings: Any, data: Data, backend: Backend, seed: int, say: S
             fit_intercept=settings.fit_intercept,
             seed=seed,
             say=say,
+            evaluate=backend.criterion,
         )
         return Chosen(found.kernel.fitted(X), found)
     fixed = [_with_bandwidth(kernel, settings, data, backend) for kernel in settings.kernels]

@@ -6,6 +6,7 @@ from typing import Any
 
 from sketchridge.data import Data
 from sketchridge.exact_fit import ExactFitted, ExactSettings, extend_exact, select_exact
+from sketchridge.precision import check_full
 from sketchridge.progress import status
 from sketchridge.regressor import Array, KernelRegressor, Say
 
@@ -31,6 +32,9 @@ class ExactKernelRidge(KernelRegressor):
     noise_variance : σ², one for each target, or "auto": from leave-one-out errors with alpha="loo",
         otherwise from the residuals.
     fit_intercept : fit an unpenalised constant jointly.
+    backend : "auto" (a GPU, if there is one, from 2,048 rows on), "numpy", "torch", "triton" or a
+        backend object.
+    dtype : "auto" or "float64", which are the same: a Cholesky factor of n rows needs all digits.
 
     Attributes
     ----------
@@ -62,12 +66,16 @@ class ExactKernelRidge(KernelRegressor):
         alpha: Any = "loo",
         noise_variance: Any = "auto",
         fit_intercept: bool = True,
+        backend: Any = "auto",
+        dtype: str = "auto",
     ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.alpha = alpha
         self.noise_variance = noise_variance
         self.fit_intercept = fit_intercept
+        self.backend = backend
+        self.dtype = dtype
 
     def variance(self, X: Any, kind: str = "v1") -> Array:
         """The variance of the prediction at each row of X.
@@ -84,8 +92,17 @@ class ExactKernelRidge(KernelRegressor):
         with status("Computing variances"):
             return self._variance(query, kind)
 
+    @property
+    def backend_(self) -> str:
+        """The name of the backend that holds the n×n matrix."""
+        return self._found.sample.backend.name
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_full(self.dtype, type(self).__name__)
+
     def _settings(self, old: Any) -> ExactSettings:
-        return ExactSettings(**self._shared_settings())
+        return ExactSettings(**self._shared_settings(), backend=self.backend)
 
     def _selected(self, settings: ExactSettings, data: Data, say: Say) -> ExactFitted:
         return select_exact(settings, data, say)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from sketchridge import tuning
-from sketchridge.backends import NumpyTiles
+from sketchridge.backends import LARGE, Backend, as_backend
 from sketchridge.basis import Basis, basis_of
-from sketchridge.chosen import choose_kernel, widening_factor
+from sketchridge.chosen import choose_kernel, exact_penalty, widening_factor
 from sketchridge.data import (
     Data,
     estimated_noise,
@@ -35,6 +35,8 @@ __all__ = ["ExactFitted", "ExactSettings", "extend_exact", "select_exact"]
 
 Array = np.ndarray
 _SEED = 0  # of the rows on which a kernel is learned
+_WHOLE = 4096  # rows up to which the penalty is chosen on all of them
+_WORTH = 2048  # rows from which a GPU is worth sending them to
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class ExactSettings:
     alpha: float | str
     noise_variance: Any  # None where it is estimated
     fit_intercept: bool
+    backend: Any = "auto"
 
     @property
     def kernel(self) -> Kernel:
@@ -110,7 +113,7 @@ class ExactFitted:
 
     @property
     def _basis(self) -> Basis:
-        check_memory(len(self.sample), with_path=True)
+        check_memory(self.sample.backend, len(self.sample), with_path=True)
         return _complete(self.sample, self.data)
 
     def __deepcopy__(self, memo: Any) -> ExactFitted:
@@ -133,7 +136,7 @@ class ExactFitted:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         data, settings = state["data"], state["settings"]
-        sample = placed(NumpyTiles(), state["kernel"], data)
+        sample = placed(_backend(settings, data), state["kernel"], data)
         ridge = DenseRidge(sample, data.Y, state["lam"], settings.fit_intercept, state["solution"])
         values = {
             "settings": settings,
@@ -152,8 +155,8 @@ class ExactFitted:
 
 def select_exact(settings: ExactSettings, data: Data, say: Callable[[str], None]) -> ExactFitted:
     """Choose whatever is left open, and fit. O(n³) time, O(n²) memory."""
-    backend = NumpyTiles()
-    check_memory(len(data.rows), with_path=isinstance(settings.alpha, str))
+    backend = _backend(settings, data)
+    check_memory(backend, len(data.rows), with_path=_sees_all(settings, data))
     chosen = choose_kernel(settings, data, backend, _SEED, say)
     widths = widening_factor(chosen, data, settings.fit_intercept, _SEED, say)
     sample = placed(backend, chosen.kernel, data)
@@ -170,8 +173,9 @@ def extend_exact(
 ) -> ExactFitted:
     """The fit to all rows, with the kernel as it was."""
     data, _ = extended_data(old.data, X, Y, w, settings.fit_intercept)
-    check_memory(len(data.rows), with_path=isinstance(settings.alpha, str))
-    sample = placed(NumpyTiles(), old.kernel, data)
+    backend = _backend(settings, data)
+    check_memory(backend, len(data.rows), with_path=_sees_all(settings, data))
+    sample = placed(backend, old.kernel, data)
     return _finished(settings, data, sample, old.learned, old.factor_of_widths, say)
 
 
@@ -189,6 +193,8 @@ def _finished(
     eigenvalues = None
     if settings.alpha == "loo" and learned is not None and learned.criterion == "reml":
         lam = learned.alpha * float(data.w.mean()) / sample.total
+    elif settings.alpha == "loo" and len(sample) > _WHOLE:
+        lam = exact_penalty(sample, data, settings.fit_intercept, _SEED).alpha / sample.total
     elif isinstance(settings.alpha, str):
         basis = _complete(sample, data)
         path = _path(basis, settings, data)
@@ -204,6 +210,18 @@ def _finished(
     return ExactFitted(
         settings, data, kernel, ridge, noise, path, eigenvalues, learned, widths, predictive
     )
+
+
+def _backend(settings: ExactSettings, data: Data) -> Backend:
+    """The one asked for; "auto" is a GPU for fewer rows than where work grows as n."""
+    opaque = settings.kernel.geometry == "opaque"  # evaluated on the host
+    many = len(data.rows) >= _WORTH and not opaque
+    return as_backend(settings.backend, LARGE if many else 0)
+
+
+def _sees_all(settings: ExactSettings, data: Data) -> bool:
+    """Whether the penalty is chosen on a λ path of all rows."""
+    return settings.alpha == "gcv" or (settings.alpha == "loo" and len(data.rows) <= _WHOLE)
 
 
 def _complete(sample: Sample, data: Data) -> Basis:

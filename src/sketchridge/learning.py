@@ -11,7 +11,7 @@ import numpy as np
 from sketchridge.candidates import Race, Step, fitted_model, kernel_between
 from sketchridge.descent import FORMS, Descent, median_distance
 from sketchridge.kernels import Radial
-from sketchridge.loo import Problem, best_alpha, squared_distances
+from sketchridge.loo import Criterion, Problem, best_alpha, criterion_at, squared_distances
 
 __all__ = ["Learned", "Step", "cross_fitted_factor", "learn", "relevance", "spreads"]
 
@@ -55,6 +55,7 @@ def learn(
     seed: int,
     rows: int | None = None,
     say: Say = lambda text: None,
+    evaluate: Criterion = criterion_at,
 ) -> Learned:
     """Learn the kernel on a subsample of the distinct rows X (n, d), Y (n, q), weights w (n,).
 
@@ -63,6 +64,7 @@ def learn(
     others; a form must be better than a simpler one by a standard error; the chosen one is learned
     again on all rows. Below 30 rows, or with half as many features as rows, there is one bandwidth
     whatever was asked for.
+    ``evaluate`` computes the criterion, on a GPU where a backend's does.
     At most ``rows`` rows are learned on: 1,000, 1,500 or 2,000 by form. The rows are drawn by
     their content and the seed, so that their order changes nothing.
 
@@ -84,7 +86,7 @@ def learn(
     criterion = "reml" if min(len(X), rows or len(X)) < _LIKELIHOOD else "loo"
     if not problem.Y.shape[1] or not len(used) or len(X) < 3:
         return _nothing_to_learn(kernels[0], X, spread, order)
-    race = Race(problem, criterion, allowed, rows, say)
+    race = Race(problem, criterion, allowed, rows, say, evaluate)
     best = race.winner(kernels)
     return _learned(best, race, spread, order)
 
@@ -135,7 +137,7 @@ def cross_fitted_factor(
     for fold in range(_FOLDS):
         say(f"Learning the kernel without a fifth of the rows: {fold + 1} of {_FOLDS}")
         held = np.arange(len(X)) % _FOLDS == fold
-        race = Race(problem.some(~held), criterion, [form], None, lambda text: None)
+        race = Race(problem.some(~held), criterion, [form])
         found = race.learned(kernel, form, race.problem)
         ratios.append(_score_ratios(found, race.problem, problem.some(held)))
     pooled = np.concatenate(ratios)

@@ -3,6 +3,7 @@ kernel ridge regression, with their gradients."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +15,7 @@ from sketchridge.kernels import Radial
 
 __all__ = [
     "AlphaPath",
+    "Criterion",
     "Exact",
     "Problem",
     "best_alpha",
@@ -164,6 +166,7 @@ def _restricted_likelihood(model: Exact, problem: Problem) -> tuple[float, Array
     return float(np.log(squares / nu).mean() + model.logdet / nu), by_A
 
 
+Criterion = Callable[[str, Radial, Array, float, Problem], tuple[float, Array, float] | None]
 _CRITERIA = {"loo": _leave_one_out, "reml": _restricted_likelihood}
 
 
