@@ -130,7 +130,9 @@ def check_interval(confidence_level: Any, method: Any, side: Any) -> None:
         raise ValueError(f"Unknown side {side!r}: give 'both', 'lower' or 'upper'.")
 
 
-def check_parameters(kernel: Any, bandwidth: Any, alpha: Any, noise_variance: Any) -> None:
+def check_parameters(
+    kernel: Any, bandwidth: Any, alpha: Any, noise_variance: Any, noise: Any
+) -> None:
     """Raise ValueError for parameters of both estimators that no data could make right."""
     candidates(kernel)
     if not isinstance(alpha, str):
@@ -144,6 +146,8 @@ def check_parameters(kernel: Any, bandwidth: Any, alpha: Any, noise_variance: An
         )
     if isinstance(noise_variance, str) and noise_variance != "auto":
         raise ValueError(f"Unknown noise_variance {noise_variance!r}: give 'auto' or a number.")
+    if not isinstance(noise, str) or noise not in ("constant", "varying"):
+        raise ValueError(f"Unknown noise {noise!r}: give 'constant' or 'varying'.")
 
 
 def check_noise_variance(given: Any, q: int) -> None:

@@ -54,6 +54,8 @@ class SketchedKernelRidge(KernelRegressor):
         automatic sketch is complete, and its mean exact.
     noise_variance : σ², one for each target, or "auto": from leave-one-out errors with alpha="loo",
         otherwise from the residuals.
+    noise : "constant", or "varying": the noise variance σ²(x) is learned from leave-one-out errors,
+        rows are weighted by its inverse and intervals follow it, where they gain by that.
     fit_intercept : fit an unpenalised constant jointly.
     backend : where kernel products are computed: "auto", a name of
         `sketchridge.backends.BACKENDS` or a backend object.
@@ -97,6 +99,7 @@ class SketchedKernelRidge(KernelRegressor):
         sketch_size: Any = "auto",
         sketch_tol: float = 0.1,
         solver: str = "auto",
+        noise: str = "constant",
         noise_variance: Any = "auto",
         fit_intercept: bool = True,
         backend: Any = "auto",
@@ -110,6 +113,7 @@ class SketchedKernelRidge(KernelRegressor):
         self.sketch_size = sketch_size
         self.sketch_tol = sketch_tol
         self.solver = solver
+        self.noise = noise
         self.noise_variance = noise_variance
         self.fit_intercept = fit_intercept
         self.backend = backend

@@ -31,6 +31,8 @@ class ExactKernelRidge(KernelRegressor):
         is within 1% of the least; or "gcv".
     noise_variance : σ², one for each target, or "auto": from leave-one-out errors with alpha="loo",
         otherwise from the residuals.
+    noise : "constant", or "varying": the noise variance σ²(x) is learned from leave-one-out errors,
+        rows are weighted by its inverse and intervals follow it, where they gain by that.
     fit_intercept : fit an unpenalised constant jointly.
     backend : "auto" (a GPU, if there is one, from 2,048 rows on), "numpy", "torch", "triton" or a
         backend object.
@@ -64,6 +66,7 @@ class ExactKernelRidge(KernelRegressor):
         *,
         bandwidth: Any = "auto",
         alpha: Any = "loo",
+        noise: str = "constant",
         noise_variance: Any = "auto",
         fit_intercept: bool = True,
         backend: Any = "auto",
@@ -72,6 +75,7 @@ class ExactKernelRidge(KernelRegressor):
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.alpha = alpha
+        self.noise = noise
         self.noise_variance = noise_variance
         self.fit_intercept = fit_intercept
         self.backend = backend

@@ -23,13 +23,14 @@ from sketchridge.data import (
     warn_of_the_noise,
 )
 from sketchridge.dense import DenseRidge, check_memory, dense_ridge
-from sketchridge.distribution import distribution
-from sketchridge.factor import Sample, factorize
+from sketchridge.distribution import LeftOut, distribution
+from sketchridge.factor import Sample, factorize, sample_of
 from sketchridge.kernels import Kernel
 from sketchridge.learning import Learned
 from sketchridge.predictive import Predictive
 from sketchridge.query import AtPoints
 from sketchridge.sketches import RPCholeskySketch
+from sketchridge.varying import Varying, varying_noise
 
 __all__ = ["ExactFitted", "ExactSettings", "extend_exact", "select_exact"]
 
@@ -49,6 +50,7 @@ class ExactSettings:
     noise_variance: Any  # None where it is estimated
     fit_intercept: bool
     backend: Any = "auto"
+    noise: str = "constant"  # or "varying"
 
     @property
     def kernel(self) -> Kernel:
@@ -69,6 +71,7 @@ class ExactFitted:
     chosen_eigenvalues: Array | None
     learned: Learned | None = None  # how the kernel was found
     factor_of_widths: float = 1.0  # by which intervals are wider because it was
+    varying: Varying | None = None  # noise that varies with x
     saved_predictive: Predictive | None = None  # of a model that was loaded
 
     @property
@@ -88,14 +91,32 @@ class ExactFitted:
         """The distribution of new observations, from leave-one-out errors. O(n³)."""
         if self.saved_predictive is not None:
             return self.saved_predictive
-        given = None if self.settings.noise_variance is None else self.noise
-        return _predictive(self.ridge, self.data, self.settings, self.factor_of_widths, given)
+        return distribution(
+            self.left_out,
+            self.kernel,
+            factor=self.factor_of_widths,
+            noise_variance=None if self.settings.noise_variance is None else self.noise,
+            fit_intercept=self.settings.fit_intercept,
+        )
+
+    @property
+    def left_out(self) -> LeftOut:
+        """Every row predicted without itself."""
+        return _left_out(self.ridge, self.data, self.varying)
 
     @cached_property
     def loo_error(self) -> float:
-        """Weighted mean of the squared leave-one-out errors."""
-        errors = self.data.scale * self.ridge.residuals() / self.ridge.left()[:, None]
-        return float((self.data.w @ errors**2 / self.data.w.sum()).mean())
+        """Weighted mean of the squared leave-one-out errors, in units of y²."""
+        return self.left_out.mean_square(self.plain.w)
+
+    def noise_share(self, query: AtPoints) -> Array | float:
+        """g(x), the noise of a new observation over that of a row of weight 1: 1, or (t,)."""
+        return 1.0 if self.varying is None else self.varying.at(query.points, self.sample)
+
+    @property
+    def plain(self) -> Data:
+        """The data with the weights that were given, whatever varying noise has made of them."""
+        return self.data if self.varying is None else self.varying.plain
 
     @cached_property
     def path(self) -> tuning.LambdaPath:
@@ -131,6 +152,7 @@ class ExactFitted:
             "path": self.chosen_path,
             "eigenvalues": self.chosen_eigenvalues,
             "learned": self.learned,
+            "varying": self.varying,
             "predictive": self.predictive,
         }
 
@@ -147,6 +169,7 @@ class ExactFitted:
             "chosen_path": state["path"],
             "chosen_eigenvalues": state["eigenvalues"],
             "learned": state["learned"],
+            "varying": state["varying"],
             "factor_of_widths": state["predictive"].factor,
             "saved_predictive": state["predictive"],
         }
@@ -157,10 +180,12 @@ def select_exact(settings: ExactSettings, data: Data, say: Callable[[str], None]
     """Choose whatever is left open, and fit. O(n³) time, O(n²) memory."""
     backend = _backend(settings, data)
     check_memory(backend, len(data.rows), with_path=_sees_all(settings, data))
-    chosen = choose_kernel(settings, data, backend, _SEED, say)
-    widths = widening_factor(chosen, data, settings.fit_intercept, _SEED, say)
+    with backend.alone():
+        chosen = choose_kernel(settings, data, backend, _SEED, say)
+        widths = widening_factor(chosen, data, settings.fit_intercept, _SEED, say)
     sample = placed(backend, chosen.kernel, data)
-    return _finished(settings, data, sample, chosen.learned, widths, say)
+    fitted = _finished(settings, data, sample, chosen.learned, widths, say)
+    return _with_varying_noise(fitted, say)
 
 
 def extend_exact(
@@ -172,11 +197,29 @@ def extend_exact(
     say: Callable[[str], None],
 ) -> ExactFitted:
     """The fit to all rows, with the kernel as it was."""
-    data, _ = extended_data(old.data, X, Y, w, settings.fit_intercept)
+    data, _ = extended_data(old.plain, X, Y, w, settings.fit_intercept)
     backend = _backend(settings, data)
     check_memory(backend, len(data.rows), with_path=_sees_all(settings, data))
     sample = placed(backend, old.kernel, data)
-    return _finished(settings, data, sample, old.learned, old.factor_of_widths, say)
+    fitted = _finished(settings, data, sample, old.learned, old.factor_of_widths, say)
+    return _with_varying_noise(fitted, say)
+
+
+def _with_varying_noise(fitted: ExactFitted, say: Callable[[str], None]) -> ExactFitted:
+    """The fit again with rows weighted by the inverse of their noise, as in `selection`."""
+    settings = fitted.settings
+    if settings.noise == "constant":
+        return fitted
+    sample = fitted.sample
+    scores = fitted.left_out.scores
+    with sample.backend.alone():
+        found = varying_noise(fitted.data, sample, scores, None, seed=_SEED)
+    if found is None:
+        return fitted
+    data = found.weighted(sample)
+    weighted = sample_of(sample.points, data.w)
+    widths = fitted.factor_of_widths
+    return _finished(settings, data, weighted, fitted.learned, widths, say, found)
 
 
 def _finished(
@@ -186,6 +229,7 @@ def _finished(
     learned: Learned | None,
     widths: float,
     say: Callable[[str], None],
+    varying: Varying | None = None,
 ) -> ExactFitted:
     say(f"Fitting {len(sample):,} rows exactly")
     unit = sample.points.kernel.unit
@@ -205,11 +249,10 @@ def _finished(
     else:
         lam = float(settings.alpha) / sample.total / unit
     ridge = dense_ridge(sample, data.Y, lam, settings.fit_intercept)
-    noise, predictive = _noise(settings, data, ridge, widths)
+    noise, predictive = _noise(settings, data, ridge, widths, varying)
     kernel = sample.points.kernel
-    return ExactFitted(
-        settings, data, kernel, ridge, noise, path, eigenvalues, learned, widths, predictive
-    )
+    found = (noise, path, eigenvalues, learned, widths, varying, predictive)
+    return ExactFitted(settings, data, kernel, ridge, *found)
 
 
 def _backend(settings: ExactSettings, data: Data) -> Backend:
@@ -236,7 +279,11 @@ def _path(basis: Basis, settings: ExactSettings, data: Data) -> tuning.LambdaPat
 
 
 def _noise(
-    settings: ExactSettings, data: Data, ridge: DenseRidge, widths: float
+    settings: ExactSettings,
+    data: Data,
+    ridge: DenseRidge,
+    widths: float,
+    varying: Varying | None,
 ) -> tuple[Array, Predictive | None]:
     """σ², given or estimated, and the distribution it was taken from: as in `selection`."""
     if settings.noise_variance is not None:
@@ -245,26 +292,18 @@ def _noise(
         return np.broadcast_to(given, (q,)).copy(), None
     warn_of_the_noise(data)
     if settings.alpha == "loo":
-        found = _predictive(ridge, data, settings, widths)
+        found = distribution(
+            _left_out(ridge, data, varying),
+            ridge.sample.points.kernel,
+            factor=widths,
+            fit_intercept=settings.fit_intercept,
+        )
         return found.noise_variance, found
     squares = data.w @ ridge.residuals() ** 2
     return estimated_noise(data, squares, float(ridge.left().sum())), None
 
 
-def _predictive(
-    ridge: DenseRidge,
-    data: Data,
-    settings: ExactSettings,
-    widths: float,
-    noise_variance: Array | None = None,
-) -> Predictive:
-    return distribution(
-        data,
-        ridge.sample.points.kernel,
-        ridge.lam * ridge.sample.total,
-        ridge.left(),
-        residuals=ridge.residuals(),
-        factor=widths,
-        noise_variance=noise_variance,
-        fit_intercept=settings.fit_intercept,
-    )
+def _left_out(ridge: DenseRidge, data: Data, varying: Varying | None) -> LeftOut:
+    ratio = 1.0 if varying is None else varying.ratio(ridge.sample)
+    alpha = ridge.lam * ridge.sample.total
+    return LeftOut(data, alpha, ridge.left(), residuals=ridge.residuals(), noise_ratio=ratio)

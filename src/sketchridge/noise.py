@@ -30,7 +30,8 @@ class NoiseModel:
     constant: float
     penalty: float  # β
     limits: tuple[float, float]  # of log g at the training rows: none is larger or smaller
-    left_out: Array  # (N,): g at each score's row, without that row
+    at: Array  # (N,): the distinct training row of each score
+    left_out: Array  # (N,): g there, without that row
     gain: float  # by how much the mean leave-one-out interval score is smaller, in amplitudes
     error: float  # its standard error
 
@@ -85,7 +86,7 @@ def fit_varying(features: Array, scores: Scores) -> NoiseModel:
     g = np.exp(np.clip(best.left_out, *limits))
     gain, error = _gain(scores, scores.with_noise(scores.noise * g))
     constant = -data.log_mean(data.Phi @ best.theta[:-1])
-    return NoiseModel(best.theta[:-1], constant, best.beta, limits, g, gain, error)
+    return NoiseModel(best.theta[:-1], constant, best.beta, limits, scores.at, g, gain, error)
 
 
 def landmark_map(G: Array) -> Array:

@@ -163,7 +163,8 @@ class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         """
         check_interval(confidence_level, method, side)
         query = self._question(X)
-        share = 1 / checked_weights(sample_weight, np.empty((len(query), 1)))
+        weights = checked_weights(sample_weight, np.empty((len(query), 1)))
+        share = self._fitted.noise_share(query) / weights
         mean = self._fitted.mean(query)
         found = self._fitted.predictive
         widths = found.half_widths if method == "loo" else found.gaussian_half_widths
@@ -188,15 +189,26 @@ class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         """
         query = self._question(X)
         found = self._fitted.predictive
-        return self._shaped(found.variance(self._gp(query), 1.0, include_noise))
+        share = self._fitted.noise_share(query)
+        return self._shaped(found.variance(self._gp(query), share, include_noise))
+
+    def log_density(self, X: Any, y: Any) -> Array:
+        """log p(y) of observations y (t,) or (t, q) at the rows of X, by a Student t that is fitted
+        to the leave-one-out scores: (t,), or (t, q) for several targets."""
+        query = self._question(X)
+        Y = np.asarray(y, dtype=float).reshape(len(query), -1)
+        mean = self._fitted.mean(query)
+        if Y.shape != mean.shape:
+            raise ValueError(f"y has the shape {np.shape(y)}, but predictions have {mean.shape}.")
+        share = self._fitted.noise_share(query)
+        return self._shaped(self._fitted.predictive.log_density(Y, mean, self._gp(query), share))
 
     def noise_at(self, X: Any) -> Array:
         """σ²(x), the noise variance of a new observation of weight 1: (t,), or (t, q), in units of
-        y². It is the same everywhere."""
+        y². It is the same everywhere unless noise="varying" has found otherwise."""
         query = self._question(X)
-        return self._shaped(
-            np.broadcast_to(self._fitted.noise, (len(query), len(self._fitted.noise)))
-        )
+        share = np.broadcast_to(self._fitted.noise_share(query), len(query))
+        return self._shaped(np.outer(share, self._fitted.noise))
 
     # Checks
 
@@ -287,7 +299,7 @@ class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
 
     def _check_parameters(self) -> None:
         """Check every parameter that needs no data."""
-        check_parameters(self.kernel, self.bandwidth, self.alpha, self.noise_variance)
+        check_parameters(self.kernel, self.bandwidth, self.alpha, self.noise_variance, self.noise)
 
     def _shared_settings(self) -> dict[str, Any]:
         """The settings that both estimators have, copied."""
@@ -298,6 +310,7 @@ class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
             "alpha": self.alpha if isinstance(self.alpha, str) else float(self.alpha),
             "noise_variance": copy.deepcopy(given),
             "fit_intercept": bool(self.fit_intercept),
+            "noise": self.noise,
         }
 
     @abstractmethod

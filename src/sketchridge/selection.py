@@ -15,8 +15,9 @@ from sketchridge.backends import Backend, NumpyTiles, Tall, as_backend
 from sketchridge.basis import Basis, Intercept, basis_of
 from sketchridge.chosen import Penalty, choose_kernel, exact_penalty, widening_factor
 from sketchridge.data import Data, estimated_noise, extended_data, placed, warn_of_the_noise
+from sketchridge.distribution import distribution
 from sketchridge.factor import Factor, RowFactor, Sample, factorize, sample_of
-from sketchridge.fitted import Fitted, Settings, predictive_distribution
+from sketchridge.fitted import Fitted, Settings, rows_left_out
 from sketchridge.learning import Learned
 from sketchridge.notices import warn
 from sketchridge.precision import Plan, make_plan
@@ -24,6 +25,7 @@ from sketchridge.predictive import Predictive
 from sketchridge.refine import PrecisionError, exact_mean, inverse_diagonal
 from sketchridge.ridge import Ridge
 from sketchridge.sketches import ArraySketch, RowSketch, Sketch, as_sketch
+from sketchridge.varying import Varying, varying_noise
 
 __all__ = ["extend", "select"]
 
@@ -54,12 +56,13 @@ def select(settings: Settings, data: Data, say: Say) -> Fitted:
         say(f"Fitting {len(sample):,} rows")
         factor = factorize(sample, sketch, precision)
         widths = widening_factor(chosen, data, settings.fit_intercept, settings.seed, say)
-        return _finished(settings, data, plan, factor, chosen.learned, widths, say)
+        fitted = _finished(settings, data, plan, factor, chosen.learned, widths, say)
+        return _with_varying_noise(fitted, say)
 
 
 def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: Say) -> Fitted:
     """The fit with further rows: the kernel and the sketch drawn so far are kept."""
-    data, X_new = extended_data(old.data, X, Y, w, settings.fit_intercept)
+    data, X_new = extended_data(old.plain, X, Y, w, settings.fit_intercept)
     rows = data.rows
     backend = _backend_for(settings, old, len(rows))
     plan = make_plan(settings.dtype, backend.precisions, backend.name, settings.sketch_tol)
@@ -74,7 +77,29 @@ def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: S
             new = backend.place(kernel, kernel.coordinates(X_new))
             sample = sample_of(old.sample.points.append(new), data.w)
             factor = factor.extended(sample, rows.keeps_weights(old.data.rows))
-        return _finished(settings, data, plan, factor, old.learned, old.factor_of_widths, say)
+        widths = old.factor_of_widths
+        fitted = _finished(settings, data, plan, factor, old.learned, widths, say)
+        return _with_varying_noise(fitted, say)
+
+
+def _with_varying_noise(fitted: Fitted, say: Say) -> Fitted:
+    """The fit again with rows weighted by the inverse of their noise, where that is asked for and
+    makes intervals better."""
+    settings = fitted.settings
+    if settings.noise == "constant":
+        return fitted
+    say("Looking at how the noise varies")
+    sample = fitted.sample
+    landmarks = fitted.factor.pivots if isinstance(fitted.factor, RowFactor) else None
+    found = varying_noise(
+        fitted.data, sample, fitted.left_out.scores, landmarks, seed=settings.seed
+    )
+    if found is None:
+        return fitted
+    data = found.weighted(sample)
+    factor = fitted.factor.extended(sample_of(sample.points, data.w), False)
+    widths = fitted.factor_of_widths
+    return _finished(settings, data, fitted.plan, factor, fitted.learned, widths, say, found)
 
 
 def _backend_for(settings: Settings, old: Fitted, n: int) -> Backend:
@@ -132,6 +157,7 @@ def _finished(
     learned: Learned | None,
     widths: float,
     say: Say,
+    varying: Varying | None = None,
 ) -> Fitted:
     """Choose the sketch size and λ, then whatever follows from them."""
     sample = factor.sample
@@ -169,7 +195,7 @@ def _finished(
     omega, offset = _mean(settings, plan, ridge, penalty, say)
     kernel = sample.points.kernel
     share = 1.0 if omega is None else _unexplained_share(settings, plan, ridge, data, say)
-    noise, predictive = _noise(settings, data, ridge, omega, widths, share)
+    noise, predictive = _noise(settings, data, ridge, omega, widths, share, varying)
     return Fitted(
         settings,
         data,
@@ -183,6 +209,7 @@ def _finished(
         learned,
         widths,
         share,
+        varying,
         predictive,
     )
 
@@ -314,6 +341,7 @@ def _noise(
     omega: Tall | None,
     widths: float,
     share: float,
+    varying: Varying | None,
 ) -> tuple[Array, Predictive | None]:
     """σ², given or estimated, (q,) in units of y²; and the distribution it was taken from.
 
@@ -325,7 +353,12 @@ def _noise(
         return np.broadcast_to(given, (q,)).copy(), None
     warn_of_the_noise(data)
     if settings.alpha == "loo" and settings.largest_size is None:
-        found = predictive_distribution(settings, ridge, data, omega, widths, share)
+        found = distribution(
+            rows_left_out(ridge, data, omega, share, varying),
+            ridge.sample.points.kernel,
+            factor=widths,
+            fit_intercept=settings.fit_intercept,
+        )
         return found.noise_variance, found
     squares = np.diagonal(ridge.residuals().gram(weights=ridge.sample.weights))
     return estimated_noise(data, squares, len(ridge.sample) - ridge.df), None
