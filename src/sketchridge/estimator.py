@@ -13,6 +13,7 @@ from sketchridge.certify import Certificate, norm_certificate
 from sketchridge.checks import check_positive
 from sketchridge.data import Data
 from sketchridge.fitted import Fitted, Settings
+from sketchridge.notices import warn
 from sketchridge.progress import status
 from sketchridge.refine import refined_variance, v1
 from sketchridge.regressor import Array, KernelRegressor, Say
@@ -22,6 +23,7 @@ from sketchridge.tuning import predicted_error
 
 __all__ = ["SketchedKernelRidge"]
 
+_LARGE_GAP = 2.0  # V2/V3 above which a standard deviation is not returned without a word
 _TOL = 0.01  # of "v1", unless given
 
 
@@ -230,6 +232,17 @@ class SketchedKernelRidge(KernelRegressor):
             with status("Bounding the norm of K − K̂"):
                 return norm_certificate(found.ridge, np.random.default_rng(found.settings.seed))
         raise ValueError(f"Unknown certificate {method!r}: give 'trace' or 'norm'.")
+
+    def _warn_about(self, std: Array) -> None:
+        super()._warn_about(std)
+        if self.gap_ > _LARGE_GAP:
+            warn(
+                f"The sketch of {self.sketch_size_} rows is small for this alpha: V2 and V3 are "
+                f"apart by a factor of {self.gap_:.3g}, and standard deviations may be off by a "
+                f"factor of {1 + predicted_error(self.gap_):.2g}. Give a larger sketch_size, or "
+                "ask for variance(X, kind='v1'), which is exact. Means and intervals do not depend "
+                "on it."
+            )
 
     def _settings(self, old: Fitted | None) -> Settings:
         """The seed is drawn at a fit and kept by those that go on from it."""

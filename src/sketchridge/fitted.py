@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from sketchridge.query import AtPoints
 from sketchridge.ridge import Ridge
 from sketchridge.varying import Varying
 
-__all__ = ["Fitted", "Settings", "rows_left_out"]
+__all__ = ["Fitted", "Probed", "Settings", "rows_left_out"]
 
 Array = np.ndarray
 
@@ -57,6 +57,13 @@ class Settings:
         return tuning.probe_rows(n, np.random.default_rng(self.seed))
 
 
+class Probed(NamedTuple):
+    """What rows that were left out exactly tell of the exact model."""
+
+    share: float = 1.0  # of what the sketch leaves unexplained, that it leaves too
+    ratio: float = 1.0  # its squared leave-one-out error over that with this share
+
+
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """A fitted model: it answers questions and never changes."""
@@ -72,7 +79,7 @@ class Fitted:
     grown_gap: float | None  # the gap, where growing the sketch has measured it
     learned: Learned | None = None  # how the kernel was found
     factor_of_widths: float = 1.0  # by which intervals are wider because it was
-    share: float = 1.0  # of what the sketch leaves unexplained, that the exact model does too
+    probed: Probed = Probed()  # noqa: RUF009, a tuple
     varying: Varying | None = None  # noise that varies with x
     saved_predictive: Predictive | None = None  # of a model that was loaded
     saved_certificate: Certificate | None = None  # of a model that was loaded
@@ -150,13 +157,13 @@ class Fitted:
     @property
     def left_out(self) -> LeftOut:
         """Every row predicted without itself, exactly for this alpha and sketch; for the exact mean
-        with the inverse's diagonal as near as `share` brings it."""
-        return rows_left_out(self.ridge, self.data, self.omega, self.share, self.varying)
+        with the inverse's diagonal as near as rows left out exactly bring it."""
+        return rows_left_out(self.ridge, self.data, self.omega, self.probed, self.varying)
 
     @cached_property
     def loo_error(self) -> float:
         """Weighted mean of the squared leave-one-out errors, in units of y²."""
-        return self.left_out.mean_square(self.plain.w)
+        return self.probed.ratio * self.left_out.mean_square(self.plain.w)
 
     def noise_share(self, query: AtPoints) -> Array | float:
         """g(x), the noise of a new observation over that of a row of weight 1: 1, or (t,)."""
@@ -206,7 +213,7 @@ class Fitted:
             "gap": self.gap if self.grown_gap is None else self.grown_gap,
             "certificate": self.certificate,
             "learned": self.learned,
-            "share": self.share,
+            "probed": tuple(self.probed),
             "varying": self.varying,
             "predictive": self.predictive,
         }
@@ -245,7 +252,7 @@ class Fitted:
             "grown_gap": state["gap"],
             "saved_certificate": state["certificate"],
             "learned": state["learned"],
-            "share": state["share"],
+            "probed": Probed(*state["probed"]),
             "varying": state["varying"],
             "factor_of_widths": state["predictive"].factor,
             "saved_predictive": state["predictive"],
@@ -254,7 +261,7 @@ class Fitted:
 
 
 def rows_left_out(
-    ridge: Ridge, data: Data, omega: Tall | None, share: float, varying: Varying | None = None
+    ridge: Ridge, data: Data, omega: Tall | None, probed: Probed, varying: Varying | None = None
 ) -> LeftOut:
     """From the sketched model's residuals, or from the exact mean's coefficients ω."""
     factor = ridge.basis.factor
@@ -266,7 +273,7 @@ def rows_left_out(
         residuals=ridge.residuals().host() if omega is None else None,
         dual=None if omega is None else omega.host(),
         unexplained=0.0 if factor.complete else ridge.basis.unexplained(),
-        share=share,
+        share=probed.share,
         landmarks=None if factor.complete else pivots,
         noise_ratio=1.0 if varying is None else varying.ratio(ridge.sample),
     )

@@ -119,7 +119,7 @@ class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         if not return_std:
             return mean
         std = np.sqrt(self._variance(query, self._std_kind))
-        self._warn_of_silence(std)
+        self._warn_about(std)
         return mean, std
 
     def predict_interval(
@@ -241,7 +241,7 @@ class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         """unit (t,) times a factor for each target: (t,) or (t, q)."""
         return unit * factor if self._single_target else np.outer(unit, factor)
 
-    def _warn_of_silence(self, std: Array) -> None:
+    def _warn_about(self, std: Array) -> None:
         """Without an intercept mean and variance are 0 far from the data: say so."""
         if self._fitted.settings.fit_intercept or not std.size:
             return

@@ -17,7 +17,7 @@ from sketchridge.chosen import Penalty, choose_kernel, exact_penalty, widening_f
 from sketchridge.data import Data, estimated_noise, extended_data, placed, warn_of_the_noise
 from sketchridge.distribution import distribution
 from sketchridge.factor import Factor, RowFactor, Sample, factorize, sample_of
-from sketchridge.fitted import Fitted, Settings, rows_left_out
+from sketchridge.fitted import Fitted, Probed, Settings, rows_left_out
 from sketchridge.learning import Learned
 from sketchridge.notices import warn
 from sketchridge.precision import Plan, make_plan
@@ -36,7 +36,7 @@ _SHARE = 0.005  # of the leave-one-out error on a subsample, by which the mean m
 # all rows is smaller, and 1% of it is what may be lost
 _SECONDS = 120.0  # after which an automatic solver gives the exact mean up
 _COMPLETE = 4096  # rows up to which the kernel matrix is taken as a whole
-_PROBED = 64  # rows that are left out exactly
+_PROBED = 200  # rows that are left out exactly
 _ROUGHLY = 0.05  # residual of the solutions for that, whose square is what counts
 _LITTLE = 0.01  # of a row's variance: what need not be looked at more closely
 _EXACT_MEAN = 32_768  # rows up to which the exact mean is worth its time without a GPU
@@ -194,8 +194,8 @@ def _finished(
     _warn_of_rounding(plan, ridge)
     omega, offset = _mean(settings, plan, ridge, penalty, say)
     kernel = sample.points.kernel
-    share = 1.0 if omega is None else _unexplained_share(settings, plan, ridge, data, say)
-    noise, predictive = _noise(settings, data, ridge, omega, widths, share, varying)
+    known = Probed() if omega is None else _probed(settings, plan, ridge, data, omega, say)
+    noise, predictive = _noise(settings, data, ridge, omega, widths, known, varying)
     return Fitted(
         settings,
         data,
@@ -208,7 +208,7 @@ def _finished(
         gap,
         learned,
         widths,
-        share,
+        known,
         varying,
         predictive,
     )
@@ -285,9 +285,12 @@ def _mean(
         return None, ridge.offset
 
 
-def _unexplained_share(settings: Settings, plan: Plan, ridge: Ridge, data: Data, say: Say) -> float:
-    """The share κ, from 0 to 1, with which 1/B̂_ii + κc_i is nearest to the exact 1/B_ii, at some
-    rows for which that is computed; 1, with wider intervals, where it would take too long."""
+def _probed(
+    settings: Settings, plan: Plan, ridge: Ridge, data: Data, omega: Tall, say: Say
+) -> Probed:
+    """What some rows, for which the exact 1/B_ii is computed, tell of the others: the share κ, from
+    0 to 1, with which 1/B̂_ii + κc_i is nearest to it, and what is then missing in the squared
+    leave-one-out error. Where it would take too long κ is 1, with wider intervals."""
     rows = settings.probe(len(ridge.sample))
     if isinstance(ridge.basis.factor, RowFactor):
         rows = rows[~np.isin(rows, ridge.basis.factor.pivots)]
@@ -296,18 +299,21 @@ def _unexplained_share(settings: Settings, plan: Plan, ridge: Ridge, data: Data,
     left = np.maximum(1 - ridge.leverages().take(rows)[:, 0], np.finfo(float).eps)
     known = ridge.lam * ridge.sample.total / data.w[rows] / left
     if not len(rows) or (c <= _LITTLE * known).all():
-        return 1.0
+        return Probed()
     say(f"Leaving out {len(rows)} rows exactly")
     step = plan.step(ridge.sample.scales, ridge.basis.largest / ridge.lam)
     try:
         tol = _ROUGHLY if len(ridge.sample) > _COMPLETE else _MEAN_TOL
         inverse = inverse_diagonal(ridge, rows, tol=tol, step=step, seconds=_SECONDS / 3)
     except PrecisionError:
-        return 1.0
+        return Probed()
     whole = 1 / np.maximum(inverse, np.finfo(float).tiny)
     weight = 1 / whole**2
     found = (weight * c) @ (whole - known) / ((weight * c) @ c)
-    return float(np.clip(found, 0, 1))
+    share = float(np.clip(found, 0, 1))
+    squares = data.w[rows] * (omega.take(rows) ** 2).sum(axis=1)
+    near = squares @ (known + share * c) ** 2
+    return Probed(share, float(squares @ whole**2 / near) if near > 0 else 1.0)
 
 
 def _is_affordable(ridge: Ridge) -> bool:
@@ -340,7 +346,7 @@ def _noise(
     ridge: Ridge,
     omega: Tall | None,
     widths: float,
-    share: float,
+    known: Probed,
     varying: Varying | None,
 ) -> tuple[Array, Predictive | None]:
     """σ², given or estimated, (q,) in units of y²; and the distribution it was taken from.
@@ -354,7 +360,7 @@ def _noise(
     warn_of_the_noise(data)
     if settings.alpha == "loo" and settings.largest_size is None:
         found = distribution(
-            rows_left_out(ridge, data, omega, share, varying),
+            rows_left_out(ridge, data, omega, known, varying),
             ridge.sample.points.kernel,
             factor=widths,
             fit_intercept=settings.fit_intercept,
