@@ -257,3 +257,20 @@ def test_intervals_hold_on_new_observations(n, least, d, bandwidth):
     assert least <= found[1] <= 0.98
     assert 0.70 <= found[0] <= 0.86
     assert least <= found[2] <= 0.985
+
+
+def test_intervals_follow_a_power_of_the_variance_where_errors_do():
+    """Errors that grow as the fifth root of what is predicted, and errors that grow as predicted."""
+    rng = np.random.default_rng(0)
+    variances = np.exp(rng.uniform(-8, 0, 500))
+    for power in (0.4, 1.0):
+        r = variances ** (power / 2) * rng.standard_normal(500)
+        scores = scores_of(r[:, None], variances, np.zeros(500))
+        found = predictive_of(scores, 0.0)
+        assert found.power == power
+        new = np.exp(rng.uniform(-8, 0, 4000))
+        half = found.half_widths(new, 0.95)[0][:, 0]
+        held = np.abs(new ** (power / 2) * rng.standard_normal(4000)) <= half
+        assert 0.92 < held.mean() < 0.98
+        uncertain = new > np.quantile(new, 0.9)
+        assert 0.88 < held[uncertain].mean() <= 1

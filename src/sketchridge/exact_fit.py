@@ -30,7 +30,7 @@ from sketchridge.learning import Learned
 from sketchridge.predictive import Predictive
 from sketchridge.query import AtPoints
 from sketchridge.sketches import RPCholeskySketch
-from sketchridge.varying import Varying, varying_noise
+from sketchridge.varying import Varying, better, varying_noise
 
 __all__ = ["ExactFitted", "ExactSettings", "extend_exact", "select_exact"]
 
@@ -219,7 +219,7 @@ def _with_varying_noise(fitted: ExactFitted, say: Callable[[str], None]) -> Exac
     data = found.weighted(sample)
     weighted = sample_of(sample.points, data.w)
     widths = fitted.factor_of_widths
-    return _finished(settings, data, weighted, fitted.learned, widths, say, found)
+    return better(fitted, _finished(settings, data, weighted, fitted.learned, widths, say, found))
 
 
 def _finished(

@@ -52,6 +52,16 @@ class Scores:
         """
         return self.masses @ self.values**2 / self.masses.sum()
 
+    def some(self, keep: Array) -> Scores:
+        """Those of some rows."""
+        parts = self.residuals, self.variances, self.noise, self.at, self.masses
+        return Scores(*(part[keep] for part in parts))
+
+    def tempered(self, power: float, centre: float) -> Scores:
+        """The same with variances vᵖ·centre¹⁻ᵖ."""
+        variances = centre * (np.maximum(self.variances, _TINY) / centre) ** power
+        return self if power == 1 else replace(self, variances=variances)
+
     def with_noise(self, noise: Array) -> Scores:
         """The same with another share of the noise: (N,)."""
         left = np.maximum(self.variances - self.noise, 0)
@@ -87,7 +97,7 @@ def scores_of(
     if landmarks is None:
         return every
     others = ~np.isin(at, landmarks)
-    return _some(every, others) if others.sum() >= _FEWEST else every
+    return every.some(others) if others.sum() >= _FEWEST else every
 
 
 def leverage_residuals(
@@ -176,11 +186,6 @@ def widening(held_out: Array, left_out: Array, amplitude: Array) -> float:
     scale = np.maximum(amplitude, _TINY)
     outside, inside = ((scores**2 / scale).mean() for scores in (held_out, left_out))
     return float(np.sqrt(max(1.0, outside / inside))) if inside > 0 else 1.0
-
-
-def _some(scores: Scores, keep: Array) -> Scores:
-    parts = scores.residuals, scores.variances, scores.noise, scores.at, scores.masses
-    return Scores(*(part[keep] for part in parts))
 
 
 def _different_observations(rows: Rows) -> tuple[Array, Array, Array]:

@@ -25,7 +25,7 @@ from sketchridge.predictive import Predictive
 from sketchridge.refine import PrecisionError, exact_mean, inverse_diagonal
 from sketchridge.ridge import Ridge
 from sketchridge.sketches import ArraySketch, RowSketch, Sketch, as_sketch
-from sketchridge.varying import Varying, varying_noise
+from sketchridge.varying import Varying, better, varying_noise
 
 __all__ = ["extend", "select"]
 
@@ -99,7 +99,8 @@ def _with_varying_noise(fitted: Fitted, say: Say) -> Fitted:
     data = found.weighted(sample)
     factor = fitted.factor.extended(sample_of(sample.points, data.w), False)
     widths = fitted.factor_of_widths
-    return _finished(settings, data, fitted.plan, factor, fitted.learned, widths, say, found)
+    again = _finished(settings, data, fitted.plan, factor, fitted.learned, widths, say, found)
+    return better(fitted, again)
 
 
 def _backend_for(settings: Settings, old: Fitted, n: int) -> Backend:
