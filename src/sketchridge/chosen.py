@@ -4,7 +4,7 @@ of the exact problem."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,16 @@ from sketchridge.kernels import Kernel, Radial, ScaledKernel
 from sketchridge.learning import Learned, cross_fitted_factor, learn
 from sketchridge.loo import Problem, best_alpha
 
-__all__ = ["LEARNED", "Chosen", "Penalty", "choose_kernel", "exact_penalty", "widening_factor"]
+__all__ = [
+    "LEARNED",
+    "Chosen",
+    "Penalty",
+    "carried_over",
+    "choose_kernel",
+    "exact_penalty",
+    "learned_penalty",
+    "widening_factor",
+]
 
 Array = np.ndarray
 Say = Callable[[str], None]
@@ -144,6 +153,26 @@ def exact_penalty(sample: Sample, data: Data, fit_intercept: bool, seed: int) ->
     path = best_alpha(G, _problem(data, rows, fit_intercept))
     chosen = path.loo[np.argmin(np.abs(path.alphas - path.alpha))]
     return Penalty(path.alpha * float(data.w.mean()), float(np.sqrt(chosen)))
+
+
+def learned_penalty(learned: Learned | None, data: Data) -> float | None:
+    """α that the restricted likelihood found with the kernel, for these rows; None elsewhere."""
+    if learned is None or learned.criterion != "reml" or learned.alpha is None:
+        return None
+    return learned.alpha * float(data.w.mean())
+
+
+def carried_over(
+    learned: Learned | None, factor: float, share: float
+) -> tuple[Learned | None, float]:
+    """What was learned and the factor of widths, once the rows before are but a share of all.
+
+    α is left to be chosen anew. Leave-one-out scores of the rows before are too small by the
+    factor f, those of others are not: share/f² + 1 − share is their common mean square.
+    """
+    if learned is None:
+        return None, factor
+    return replace(learned, alpha=None), (share / factor**2 + 1 - share) ** -0.5
 
 
 def widening_factor(chosen: Chosen, data: Data, fit_intercept: bool, seed: int, say: Say) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from sketchridge import tuning
 from sketchridge.backends import NumpyTiles
 from sketchridge.basis import Basis, basis_of
-from sketchridge.chosen import choose_kernel, widening_factor
+from sketchridge.chosen import carried_over, choose_kernel, learned_penalty, widening_factor
 from sketchridge.data import (
     Data,
     estimated_noise,
@@ -172,7 +172,9 @@ def extend_exact(
     data, _ = extended_data(old.data, X, Y, w, settings.fit_intercept)
     check_memory(len(data.rows), with_path=isinstance(settings.alpha, str))
     sample = placed(NumpyTiles(), old.kernel, data)
-    return _finished(settings, data, sample, old.learned, old.factor_of_widths, say)
+    share = len(old.data.rows) / len(data.rows)
+    learned, widths = carried_over(old.learned, old.factor_of_widths, share)
+    return _finished(settings, data, sample, learned, widths, say)
 
 
 def _finished(
@@ -187,8 +189,9 @@ def _finished(
     unit = sample.points.kernel.unit
     path = None
     eigenvalues = None
-    if settings.alpha == "loo" and learned is not None and learned.criterion == "reml":
-        lam = learned.alpha * float(data.w.mean()) / sample.total
+    alpha = learned_penalty(learned, data)
+    if settings.alpha == "loo" and alpha is not None:
+        lam = alpha / sample.total
     elif isinstance(settings.alpha, str):
         basis = _complete(sample, data)
         path = _path(basis, settings, data)

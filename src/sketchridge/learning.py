@@ -37,7 +37,7 @@ class Learned:
     kernel: Radial
     form: str  # "isotropic", "ard" or "full"
     map: Array  # (d, k): M, with distances ‖(x − z)M‖
-    alpha: float  # noise over amplitude, for rows of weight 1
+    alpha: float | None  # noise over amplitude, for rows of weight 1; None for rows appended since
     criterion: str  # "loo" or "reml"
     curve: tuple[Step, ...]  # what was tried
     descent: tuple[float, ...]  # the criterion by evaluation, of the chosen form

@@ -13,7 +13,14 @@ import numpy as np
 from sketchridge import tuning
 from sketchridge.backends import Backend, NumpyTiles, Tall, as_backend
 from sketchridge.basis import Basis, Intercept, basis_of
-from sketchridge.chosen import Penalty, choose_kernel, exact_penalty, widening_factor
+from sketchridge.chosen import (
+    Penalty,
+    carried_over,
+    choose_kernel,
+    exact_penalty,
+    learned_penalty,
+    widening_factor,
+)
 from sketchridge.data import Data, estimated_noise, extended_data, placed, warn_of_the_noise
 from sketchridge.factor import Factor, RowFactor, Sample, factorize, sample_of
 from sketchridge.fitted import Fitted, Settings, predictive_distribution
@@ -74,7 +81,9 @@ def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: S
             new = backend.place(kernel, kernel.coordinates(X_new))
             sample = sample_of(old.sample.points.append(new), data.w)
             factor = factor.extended(sample, rows.keeps_weights(old.data.rows))
-        return _finished(settings, data, plan, factor, old.learned, old.factor_of_widths, say)
+        share = len(old.data.rows) / len(rows)
+        learned, widths = carried_over(old.learned, old.factor_of_widths, share)
+        return _finished(settings, data, plan, factor, learned, widths, say)
 
 
 def _backend_for(settings: Settings, old: Fitted, n: int) -> Backend:
@@ -201,8 +210,9 @@ def _exact_penalty(
     where λ is given or chosen from the sketch, or from a complete one."""
     if settings.alpha != "loo" or settings.largest_size is not None:
         return None
-    if learned is not None and learned.criterion == "reml":
-        return Penalty(learned.alpha * float(data.w.mean()), 1.0)
+    found = learned_penalty(learned, data)
+    if found is not None:
+        return Penalty(found, 1.0)
     if complete or settings.solver == "sketch":
         return None
     return exact_penalty(sample, data, settings.fit_intercept, settings.seed)
