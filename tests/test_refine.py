@@ -167,7 +167,9 @@ def test_v1_keeps_its_tolerance_whatever_precision_helps(
 @with_and_without_weights
 @with_and_without_intercept
 @pytest.mark.parametrize("step", ["float64", "float32"])
-@pytest.mark.parametrize("lam, wanted", [(1e-3, 1e-6), (1e-4, 1e-6), (1e-5, 1e-4), (1e-6, 1e-4)])
+@pytest.mark.parametrize(
+    ("lam", "wanted"), [(1e-3, 1e-6), (1e-4, 1e-6), (1e-5, 1e-4), (1e-6, 1e-4)]
+)
 def test_a_rounded_first_residual_spoils_no_start_that_is_better(
     lam, wanted, step, fit_intercept, weighted
 ):
