@@ -16,6 +16,7 @@ from sketchridge.factor import Sample
 from sketchridge.kernels import Kernel, Radial, ScaledKernel
 from sketchridge.learning import Learned, cross_fitted_factor, learn
 from sketchridge.loo import Problem, best_alpha
+from sketchridge.rows import deviations
 
 __all__ = [
     "LEARNED",
@@ -196,8 +197,7 @@ def _problem(data: Data, rows: Array, fit_intercept: bool) -> Problem:
     """Some rows, with targets in standard deviations and weights with mean 1."""
     w = data.w
     Y = data.Y
-    mean = w @ Y / w.sum()
-    deviation = np.sqrt(w @ (Y - mean) ** 2 / w.sum())
+    deviation = deviations(Y, w)
     varies = deviation > 0
     scaled = Y[:, varies] / deviation[varies]
     return Problem(data.X[rows], scaled[rows], w[rows] / w.mean(), fit_intercept)

@@ -12,6 +12,7 @@ from sketchridge.candidates import Race, Step, fitted_model, kernel_between
 from sketchridge.descent import FORMS, Descent, median_distance
 from sketchridge.kernels import Radial
 from sketchridge.loo import Problem, best_alpha, squared_distances
+from sketchridge.rows import deviations
 
 __all__ = ["Learned", "Step", "cross_fitted_factor", "learn", "relevance", "spreads"]
 
@@ -205,8 +206,8 @@ def _problem(
     Z = (Z - np.median(Z, axis=0)) / spread[used]
     total = w.sum()
     mean = w @ Y / total
-    deviation = np.sqrt(w @ (Y - mean) ** 2 / total)
-    varies = deviation > _ROUNDING * np.abs(Y).max(axis=0)
+    deviation = deviations(Y, w)
+    varies = deviation > 0
     Y = ((Y - mean * fit_intercept) / np.where(varies, deviation, 1.0))[order]
     return Problem(Z, Y[:, varies], w[order] / w.mean(), fit_intercept)
 

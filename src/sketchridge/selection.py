@@ -148,7 +148,7 @@ def _finished(
     automatic = settings.sketch_size is None and not _is_given(settings.sketch)
     complete = automatic and _is_to_be_complete(settings, factor)
     penalty = _exact_penalty(settings, data, sample, learned, complete)
-    variances = tuning.target_scales(data.rows.Y, data.w) * data.scale**2
+    variances = tuning.target_scales(data.Y, data.w)
 
     def penalized(basis: Basis) -> Ridge:
         guarded = automatic and penalty is None
