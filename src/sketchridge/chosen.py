@@ -197,7 +197,7 @@ def _problem(data: Data, rows: Array, fit_intercept: bool) -> Problem:
     """Some rows, with targets in standard deviations and weights with mean 1."""
     w = data.w
     Y = data.Y
-    deviation = deviations(Y, w)
+    deviation = deviations(Y, w, fit_intercept)
     varies = deviation > 0
     scaled = Y[:, varies] / deviation[varies]
     return Problem(data.X[rows], scaled[rows], w[rows] / w.mean(), fit_intercept)

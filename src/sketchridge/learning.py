@@ -206,7 +206,7 @@ def _problem(
     Z = (Z - np.median(Z, axis=0)) / spread[used]
     total = w.sum()
     mean = w @ Y / total
-    deviation = deviations(Y, w)
+    deviation = deviations(Y, w, fit_intercept)
     varies = deviation > 0
     Y = ((Y - mean * fit_intercept) / np.where(varies, deviation, 1.0))[order]
     return Problem(Z, Y[:, varies], w[order] / w.mean(), fit_intercept)

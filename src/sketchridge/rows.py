@@ -131,15 +131,18 @@ def merged(X: Array, Y: Array, w: Array) -> Rows:
     return Rows(found.first, found.group, Y, w)
 
 
-def deviations(Y: Array, w: Array) -> Array:
+def deviations(Y: Array, w: Array, fit_intercept: bool = True) -> Array:
     """Weighted standard deviations of Y (n, q), 0 where rounding alone makes them: (q,).
+
+    Without an intercept targets that are all constant are functions too: they deviate from 0.
 
     >>> deviations(np.array([[1.0, 0.1], [3.0, 0.1], [2.0, 0.1]]), np.array([1.0, 1.0, 0.7]))[1]
     np.float64(0.0)
     """
     total = w.sum()
     found = np.sqrt(w @ (Y - w @ Y / total) ** 2 / total)
-    return np.where(found > _ROUNDING * np.abs(Y).max(axis=0), found, 0.0)
+    found = np.where(found > _ROUNDING * np.abs(Y).max(axis=0), found, 0.0)
+    return found if fit_intercept or found.any() else np.sqrt(w @ Y**2 / total)
 
 
 def positions(X: Array, X_new: Array) -> Array:
