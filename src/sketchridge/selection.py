@@ -147,7 +147,8 @@ def _finished(
     basis = basis_of(factor, sample.backend.tall(data.Y), data.repeats)
     automatic = settings.sketch_size is None and not _is_given(settings.sketch)
     complete = automatic and _is_to_be_complete(settings, factor)
-    penalty = _exact_penalty(settings, data, sample, learned, complete)
+    whole = complete or factor.complete or (settings.sketch_size or 0) >= len(sample)
+    penalty = _exact_penalty(settings, data, sample, learned, whole)
     variances = tuning.target_scales(data.Y, data.w)
 
     def penalized(basis: Basis) -> Ridge:
@@ -204,7 +205,7 @@ def _is_to_be_complete(settings: Settings, factor: Factor) -> bool:
 
 
 def _exact_penalty(
-    settings: Settings, data: Data, sample: Sample, learned: Learned | None, complete: bool
+    settings: Settings, data: Data, sample: Sample, learned: Learned | None, whole: bool
 ) -> Penalty | None:
     """The penalty of the exact problem, where the mean is its mean and too large to see whole; None
     where λ is given or chosen from the sketch, or from a complete one."""
@@ -213,7 +214,7 @@ def _exact_penalty(
     found = learned_penalty(learned, data)
     if found is not None:
         return Penalty(found, 1.0)
-    if complete or settings.solver == "sketch":
+    if whole or settings.solver == "sketch":
         return None
     return exact_penalty(sample, data, settings.fit_intercept, settings.seed)
 
