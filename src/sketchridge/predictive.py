@@ -102,8 +102,8 @@ class Predictive:
         self, gp: Array, noise_share: Array | float = 1.0, include_noise: bool = True
     ) -> Array:
         """ŝ²(α·share + gp) of a new observation, ŝ²gp of the function, in units of y²: (t, q)."""
-        width = self._width(gp, noise_share, include_noise)
-        return self._bounded(np.sqrt(self.amplitude) * width, 1.0, gp) ** 2
+        share = noise_share if include_noise else 0.0
+        return self._bounded(np.sqrt(self.amplitude), 1.0, gp, share) ** 2
 
     def reached(self, level: float) -> float:
         """The level that these rows can give: the one asked for, or the highest, with a warning."""
@@ -132,13 +132,13 @@ class Predictive:
         "upper" the other side is infinite, and scores are ranked with their signs.
         """
         self.reached(level)
-        width = self._width(gp, noise_share, include_noise)
+        share = noise_share if include_noise else 0.0
         open_side = np.full((len(gp), len(self.amplitude)), np.inf)
         if side == "both":
-            half = self._bounded(self._c(self.absolute, level) * width, _normal(level), gp)
+            half = self._bounded(self._c(self.absolute, level), _normal(level), gp, share)
             return half, half
         ranks = self.below if side == "lower" else self.above
-        half = self._bounded(self._c(ranks, level) * width, norm.ppf(level), gp)
+        half = self._bounded(self._c(ranks, level), norm.ppf(level), gp, share)
         return (half, open_side) if side == "lower" else (open_side, half)
 
     def gaussian_half_widths(
@@ -161,7 +161,7 @@ class Predictive:
         self, Y: Array, mean: Array, gp: Array, noise_share: Array | float = 1.0
     ) -> Array:
         """log p(y) of observations Y (t, q), by the Student t fitted to the scores: (t, q)."""
-        scale = self._bounded(self.scale * self._width(gp, noise_share, True), 1.0, gp)
+        scale = self._bounded(self.scale, 1.0, gp, noise_share)
         return student.logpdf(Y, self.nu, mean, np.maximum(scale, _TINY))
 
     def gaussian_log_density(
@@ -171,28 +171,26 @@ class Predictive:
         std = np.sqrt(self.variance(gp, noise_share))
         return norm.logpdf(Y, mean, np.maximum(std, _TINY))
 
-    def _width(self, gp: Array, noise_share: Array | float, include_noise: bool) -> Array:
-        """√(α·share + gp): (t, 1)."""
-        noise = self.alpha * np.asarray(noise_share) if include_noise else 0.0
-        return np.sqrt(noise + gp)[:, None]
-
     def _c(self, ranks: Ranks, level: float) -> Array:
         """A quantile of scores, moved outwards by the factor."""
         c = ranks.at(level)
         return np.where(c > 0, c * self.factor, c / self.factor)
 
-    def _bounded(self, half: Array, z: float, gp: Array) -> Array:
-        """Half-widths (t, q) that far from the data are 1 to 20 spreads of y, for z = 1.96.
+    def _bounded(self, c: Array, z: float, gp: Array, share: Array | float) -> Array:
+        """c√(α·share + gp), that far from the data is 1 to 20 spreads of y, for z = 1.96: (t, q).
 
         Where gp(x) = k(x, x) the model knows nothing of x. Leave-one-out scores come from points
         among the data, so what they say there is an extrapolation: it is raised to the spread of y
-        times gp(x)/k(x, x), and cut at 20 spreads. Kernels that grow with x have no such rule.
+        times gp(x)/k(x, x), and cut at 20 spreads, or as many more as an observation has more noise
+        than one of weight 1. Kernels that grow with x have no such rule.
         """
+        half = c * np.sqrt(self.alpha * np.asarray(share) + gp)[:, None]
         if self.spread is None or self.prior is None or z <= 0:
             return half
         unit = self.spread * (z / _NORMAL95)
         unknown = np.minimum(gp / self.prior, 1.0)[:, None]
-        high = np.where(unit > 0, _FAR[1] * unit, np.inf)
+        more = np.sqrt(np.maximum(share, 1.0))[..., None]
+        high = np.where(unit > 0, _FAR[1] * unit, np.inf) * more
         return np.clip(half, _FAR[0] * unit * unknown, high)
 
 

@@ -19,6 +19,7 @@ from sketchridge.checks import (
     check_parameters,
     check_range,
     check_times,
+    checked_precisions,
     checked_weights,
     explained,
 )
@@ -163,7 +164,7 @@ class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         """
         check_interval(confidence_level, method, side)
         query = self._question(X)
-        share = 1 / checked_weights(sample_weight, np.empty((len(query), 1)))
+        share = 1 / checked_precisions(sample_weight, len(query))
         mean = self._fitted.mean(query)
         found = self._fitted.predictive
         widths = found.half_widths if method == "loo" else found.gaussian_half_widths
