@@ -44,7 +44,7 @@ def test_what_is_no_weight_of_a_new_observation_is_refused(cls, case):
 @classes
 def test_a_new_observation_without_weight_has_no_interval(cls):
     model = cls(alpha=1.0).fit(ROWS, y[:N])
-    with pytest.raises(ValueError, match="sample_weight is 0 for 1 of 2 new obs.*include_noise"):
+    with pytest.raises(ValueError, match=r"sample_weight is 0 for 1 of 2 new obs.*include_noise"):
         model.predict_interval(ROWS[:2], sample_weight=[0.0, 1.0])
 
 
