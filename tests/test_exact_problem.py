@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers import assert_close, assert_close_each, normal
 
-from sketchridge import ExactKernelRidge, SketchedKernelRidge, selection
+from sketchridge import ExactKernelRidge, SketchedKernelRidge, selection, solution
 from sketchridge.kernels import Laplacian, Linear, Matern32, Radial
 
 rng = np.random.default_rng(0)
@@ -65,7 +65,7 @@ def test_beyond_the_mean_is_that_of_the_exact_problem(fit_intercept, weight, mon
 
 def test_the_sketched_mean_is_taken_where_the_exact_one_takes_too_long(monkeypatch):
     monkeypatch.setattr(selection, "_COMPLETE", 100)
-    monkeypatch.setattr(selection, "_SECONDS", 0.0)
+    monkeypatch.setattr(solution, "_SECONDS", 0.0)
     with pytest.warns(UserWarning, match="exact mean was given up.*solver='pcg'"):
         model = sketched(kernel="matern32", sketch_size=40).fit(X, y)
     assert model.solver_ == "sketch"
@@ -74,7 +74,7 @@ def test_the_sketched_mean_is_taken_where_the_exact_one_takes_too_long(monkeypat
 
 def test_many_rows_without_a_gpu_take_the_sketched_mean(monkeypatch):
     monkeypatch.setattr(selection, "_COMPLETE", 100)
-    monkeypatch.setattr(selection, "_EXACT_MEAN", 120)
+    monkeypatch.setattr(solution, "_EXACT_MEAN", 120)
     assert sketched(sketch_size=40).fit(X, y).solver_ == "sketch"
 
 

@@ -51,6 +51,7 @@ ROOMS = [
     "distribution",
     "varying",
     "fitted",
+    "solution",
     "selection",
     "exact_fit",
     "checks",

@@ -160,6 +160,18 @@ def test_far_away_a_95_per_cent_interval_reaches_1_to_20_spreads(size, expected)
         assert_close(std * 1.959963984540054, np.full((2, 1), 2.0 * expected))
 
 
+@pytest.mark.parametrize("share", [1e4, 1e300])
+def test_the_noise_of_an_observation_of_little_weight_is_not_cut(share):
+    z = 0.1 * normal(199, 1)
+    bounded, free = predictive(z, spread=np.ones(1), prior=1.0), predictive(z)
+    noise = np.array([1.0, share])
+    for near in (0.0, 1.0):
+        gp = np.full(2, near)
+        for method in ("half_widths", "gaussian_half_widths"):
+            found = getattr(bounded, method)(gp, 0.95, noise_share=noise)[0][1]
+            assert_close(found, getattr(free, method)(gp, 0.95, noise_share=noise)[0][1])
+
+
 def test_near_the_data_nothing_is_raised():
     z = 0.1 * normal(199, 1)
     bounded, free = predictive(z, 0.01, spread=np.ones(1), prior=1.0), predictive(z, 0.01)
@@ -260,7 +272,7 @@ def test_intervals_hold_on_new_observations(n, least, d, bandwidth):
 
 
 def test_intervals_follow_a_power_of_the_variance_where_errors_do():
-    """Errors that grow as the fifth root of what is predicted, and errors that grow as predicted."""
+    """Errors that grow more slowly than predicted, and errors that grow as predicted."""
     rng = np.random.default_rng(0)
     variances = np.exp(rng.uniform(-8, 0, 500))
     for power in (0.4, 1.0):

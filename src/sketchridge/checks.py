@@ -20,6 +20,7 @@ __all__ = [
     "check_positive",
     "check_range",
     "check_times",
+    "checked_precisions",
     "checked_weights",
     "explained",
 ]
@@ -98,6 +99,17 @@ def checked_weights(sample_weight: Any, X: Array) -> Array:
             "rescale the weights."
         )
     return np.array(w)
+
+
+def checked_precisions(sample_weight: Any, t: int) -> Array:
+    """Weights of t new observations, 1 unless given."""
+    w = checked_weights(sample_weight, np.empty((t, 1)))
+    if not w.all():
+        raise ValueError(
+            f"sample_weight is 0 for {(w == 0).sum()} of {t} new observations, whose noise would "
+            "be infinite: give positive weights, or include_noise=False without weights."
+        )
+    return w
 
 
 def check_range(Y: Array) -> None:

@@ -183,12 +183,12 @@ class SketchedKernelRidge(KernelRegressor):
     @property
     def sketch_(self) -> Sketch:
         """The sketch, to be used again or grown; its columns are the distinct training rows."""
-        return self._found.factor.sketch
+        return copy.deepcopy(self._found.factor.sketch)
 
     @property
     def sketch_size_(self) -> int:
         """Its number of rows m."""
-        return self.sketch_.size
+        return self._found.factor.sketch.size
 
     @property
     def certificate_(self) -> Certificate:

@@ -12,7 +12,13 @@ import numpy as np
 from sketchridge import tuning
 from sketchridge.backends import LARGE, Backend, as_backend
 from sketchridge.basis import Basis, basis_of
-from sketchridge.chosen import choose_kernel, exact_penalty, widening_factor
+from sketchridge.chosen import (
+    carried_over,
+    choose_kernel,
+    exact_penalty,
+    learned_penalty,
+    widening_factor,
+)
 from sketchridge.data import (
     Data,
     estimated_noise,
@@ -201,7 +207,9 @@ def extend_exact(
     backend = _backend(settings, data)
     check_memory(backend, len(data.rows), with_path=_sees_all(settings, data))
     sample = placed(backend, old.kernel, data)
-    fitted = _finished(settings, data, sample, old.learned, old.factor_of_widths, say)
+    share = len(old.data.rows) / len(data.rows)
+    learned, widths = carried_over(old.learned, old.factor_of_widths, share)
+    fitted = _finished(settings, data, sample, learned, widths, say)
     return _with_varying_noise(fitted, say)
 
 
@@ -235,8 +243,9 @@ def _finished(
     unit = sample.points.kernel.unit
     path = None
     eigenvalues = None
-    if settings.alpha == "loo" and learned is not None and learned.criterion == "reml":
-        lam = learned.alpha * float(data.w.mean()) / sample.total
+    alpha = learned_penalty(learned, data)
+    if settings.alpha == "loo" and alpha is not None:
+        lam = alpha / sample.total
     elif settings.alpha == "loo" and len(sample) > _WHOLE:
         lam = exact_penalty(sample, data, settings.fit_intercept, _SEED).alpha / sample.total
     elif isinstance(settings.alpha, str):

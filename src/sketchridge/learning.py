@@ -12,6 +12,7 @@ from sketchridge.candidates import Race, Step, fitted_model, kernel_between
 from sketchridge.descent import FORMS, Descent, median_distance
 from sketchridge.kernels import Radial
 from sketchridge.loo import Criterion, Problem, best_alpha, criterion_at, squared_distances
+from sketchridge.rows import deviations
 
 __all__ = ["Learned", "Step", "cross_fitted_factor", "learn", "relevance", "spreads"]
 
@@ -37,7 +38,7 @@ class Learned:
     kernel: Radial
     form: str  # "isotropic", "ard" or "full"
     map: Array  # (d, k): M, with distances ‖(x − z)M‖
-    alpha: float  # noise over amplitude, for rows of weight 1
+    alpha: float | None  # noise over amplitude, for rows of weight 1; None for rows appended since
     criterion: str  # "loo" or "reml"
     curve: tuple[Step, ...]  # what was tried
     descent: tuple[float, ...]  # the criterion by evaluation, of the chosen form
@@ -207,8 +208,8 @@ def _problem(
     Z = (Z - np.median(Z, axis=0)) / spread[used]
     total = w.sum()
     mean = w @ Y / total
-    deviation = np.sqrt(w @ (Y - mean) ** 2 / total)
-    varies = deviation > _ROUNDING * np.abs(Y).max(axis=0)
+    deviation = deviations(Y, w, fit_intercept)
+    varies = deviation > 0
     Y = ((Y - mean * fit_intercept) / np.where(varies, deviation, 1.0))[order]
     return Problem(Z, Y[:, varies], w[order] / w.mean(), fit_intercept)
 

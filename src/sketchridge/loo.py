@@ -212,7 +212,7 @@ def best_alpha(G: Array, problem: Problem, *, within: float = _WITHIN) -> AlphaP
         if problem.fit_intercept:
             a -= ones * ((D * o * c[:, None]).sum(axis=0) / total)
         errors += problem.w @ (a / np.maximum(P, _TINY)) ** 2
-    loo = errors / (problem.w.sum() * problem.Y.shape[1])
+    loo = errors / (problem.w.sum() * max(problem.Y.shape[1], 1))
     good = loo <= (1 + within) * loo.min() + _TINY
     return AlphaPath(float(alphas[good][-1]), alphas, loo)
 

@@ -14,7 +14,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from sketchridge.notices import warn
-from sketchridge.scores import Scores
+from sketchridge.scores import Scores, tempered
 
 __all__ = ["SIDES", "Predictive", "Ranks", "gained", "predictive_of", "ranks_of", "student_fit"]
 
@@ -106,9 +106,9 @@ class Predictive:
         self, gp: Array, noise_share: Array | float = 1.0, include_noise: bool = True
     ) -> Array:
         """ŝ²(α·share + gp) of a new observation, ŝ²gp of the function, in units of y²: (t, q)."""
-        noise = self.alpha * np.asarray(noise_share) if include_noise else 0.0
-        std = np.sqrt(noise + gp)[:, None]
-        return self._bounded(np.sqrt(self.amplitude) * std, 1.0, gp) ** 2
+        share = noise_share if include_noise else 0.0
+        std = np.sqrt(self.alpha * np.asarray(share) + gp)[:, None]
+        return self._bounded(np.sqrt(self.amplitude) * std, 1.0, gp, share) ** 2
 
     def reached(self, level: float) -> float:
         """The level that these rows can give: the one asked for, or the highest, with a warning."""
@@ -137,13 +137,14 @@ class Predictive:
         ``side`` "lower" or "upper" the other side is infinite, and scores are ranked with signs.
         """
         self.reached(level)
-        width = self._width(gp, noise_share, include_noise)
+        share = noise_share if include_noise else 0.0
+        width = self._width(gp, share)
         open_side = np.full((len(gp), len(self.amplitude)), np.inf)
         if side == "both":
-            half = self._bounded(self._c(self.absolute, level) * width, _normal(level), gp)
+            half = self._bounded(self._c(self.absolute, level) * width, _normal(level), gp, share)
             return half, half
         ranks = self.below if side == "lower" else self.above
-        half = self._bounded(self._c(ranks, level) * width, norm.ppf(level), gp)
+        half = self._bounded(self._c(ranks, level) * width, norm.ppf(level), gp, share)
         return (half, open_side) if side == "lower" else (open_side, half)
 
     def gaussian_half_widths(
@@ -166,7 +167,7 @@ class Predictive:
         self, Y: Array, mean: Array, gp: Array, noise_share: Array | float = 1.0
     ) -> Array:
         """log p(y) of observations Y (t, q), by the Student t fitted to the scores: (t, q)."""
-        scale = self._bounded(self.scale * self._width(gp, noise_share, True), 1.0, gp)
+        scale = self._bounded(self.scale * self._width(gp, noise_share), 1.0, gp, noise_share)
         return student.logpdf(Y, self.nu, mean, np.maximum(scale, _TINY))
 
     def gaussian_log_density(
@@ -176,32 +177,30 @@ class Predictive:
         std = np.sqrt(self.variance(gp, noise_share))
         return norm.logpdf(Y, mean, np.maximum(std, _TINY))
 
-    def _width(self, gp: Array, noise_share: Array | float, include_noise: bool) -> Array:
-        """The predicted spread for amplitude 1, √(α·share + gp) where the power is 1; of the
-        function alone the root of its share of that: (t, 1)."""
-        whole = self.alpha * np.asarray(noise_share) + gp
-        spread = np.sqrt(_tempered(whole, self.power, self.centre))
-        if not include_noise:
-            spread *= np.sqrt(gp / np.maximum(whole, _TINY))
-        return spread[:, None]
+    def _width(self, gp: Array, share: Array | float) -> Array:
+        """The predicted spread for amplitude 1, √(α·share + gp) where the power is 1: (t, 1)."""
+        variance = self.alpha * np.asarray(share) + gp
+        return np.sqrt(tempered(variance, self.alpha + gp, self.power, self.centre))[:, None]
 
     def _c(self, ranks: Ranks, level: float) -> Array:
         """A quantile of scores, moved outwards by the factor."""
         c = ranks.at(level)
         return np.where(c > 0, c * self.factor, c / self.factor)
 
-    def _bounded(self, half: Array, z: float, gp: Array) -> Array:
+    def _bounded(self, half: Array, z: float, gp: Array, share: Array | float) -> Array:
         """Half-widths (t, q) that far from the data are 1 to 20 spreads of y, for z = 1.96.
 
         Where gp(x) = k(x, x) the model knows nothing of x. Leave-one-out scores come from points
         among the data, so what they say there is an extrapolation: it is raised to the spread of y
-        times gp(x)/k(x, x), and cut at 20 spreads. Kernels that grow with x have no such rule.
+        times gp(x)/k(x, x), and cut at 20 spreads, or as many more as an observation has more noise
+        than one of weight 1. Kernels that grow with x have no such rule.
         """
         if self.spread is None or self.prior is None or z <= 0:
             return half
         unit = self.spread * (z / _NORMAL95)
         unknown = np.minimum(gp / self.prior, 1.0)[:, None]
-        high = np.where(unit > 0, _FAR[1] * unit, np.inf)
+        more = np.sqrt(np.maximum(share, 1.0))[..., None]
+        high = np.where(unit > 0, _FAR[1] * unit, np.inf) * more
         return np.clip(half, _FAR[0] * unit * unknown, high)
 
 
@@ -225,8 +224,8 @@ def predictive_of(
     >>> bool(above[1, 0] == np.sort(abs(z[:, 0]))[94])
     True
     """
-    power, centre = _power(scores)
-    z = scores.tempered(power, centre).values
+    power, centre = _power(scores, alpha)
+    z = scores.tempered(power, centre, alpha).values
     fits = [student_fit(column, scores.masses) for column in z.T]
     nu, scale = np.array(fits).reshape(len(fits), 2).T
     return Predictive(
@@ -245,14 +244,7 @@ def predictive_of(
     )
 
 
-def _tempered(variances: Array, power: float, centre: float) -> Array:
-    """vᵖ·centre¹⁻ᵖ: variances that vary less, around the same typical one."""
-    if power == 1:
-        return variances
-    return centre * (variances / centre) ** power
-
-
-def _power(scores: Scores) -> tuple[float, float]:
+def _power(scores: Scores, alpha: float) -> tuple[float, float]:
     """The power p of the predicted variances that intervals follow, and their typical size.
 
     Where errors grow more slowly than predicted, as on tables whose rows lie in far clusters,
@@ -261,7 +253,7 @@ def _power(scores: Scores) -> tuple[float, float]:
     """
     variances = np.maximum(scores.variances, _TINY)
     centre = float(np.exp(scores.masses @ np.log(variances) / scores.masses.sum()))
-    each = [scores.tempered(power, centre) for power in _POWERS]
+    each = [scores.tempered(power, centre, alpha) for power in _POWERS]
     losses = [scores.masses @ _interval_scores(one).mean(axis=1) for one in each]
     best = each[int(np.argmin(losses))]
     for power, one in zip(_POWERS, each, strict=True):

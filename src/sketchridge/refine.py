@@ -170,6 +170,9 @@ def _solve(
         better = after < before[columns]  # never true of NaN: such a column stays where it was
         Z = _replaced(Z, moved, columns[better], np.flatnonzero(better))
         R = _replaced(R, left, columns[better], np.flatnonzero(better))
+        if first.precision != system.precision and not better.all():
+            R = system.residual(B, Z)  # that of the start is rounded
+        first = system
         helped = after <= 0.5 * before[columns]
         stalls[columns] = np.where(helped, 0, stalls[columns] + 1)
         active = unfinished(norms(Z), norms(R))

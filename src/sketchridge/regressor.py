@@ -19,6 +19,7 @@ from sketchridge.checks import (
     check_parameters,
     check_range,
     check_times,
+    checked_precisions,
     checked_weights,
     explained,
 )
@@ -163,7 +164,7 @@ class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         """
         check_interval(confidence_level, method, side)
         query = self._question(X)
-        weights = checked_weights(sample_weight, np.empty((len(query), 1)))
+        weights = checked_precisions(sample_weight, len(query))
         share = self._fitted.noise_share(query) / weights
         mean = self._fitted.mean(query)
         found = self._fitted.predictive

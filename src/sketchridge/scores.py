@@ -20,6 +20,7 @@ __all__ = [
     "probe_residuals",
     "scores_of",
     "spread_of",
+    "tempered",
     "widening",
 ]
 
@@ -57,15 +58,25 @@ class Scores:
         parts = self.residuals, self.variances, self.noise, self.at, self.masses
         return Scores(*(part[keep] for part in parts))
 
-    def tempered(self, power: float, centre: float) -> Scores:
-        """The same with variances vᵖ·centre¹⁻ᵖ."""
-        variances = centre * (np.maximum(self.variances, _TINY) / centre) ** power
-        return self if power == 1 else replace(self, variances=variances)
+    def tempered(self, power: float, centre: float, alpha: float) -> Scores:
+        """The same with variances that vary less, α the noise of a row of weight 1."""
+        base = np.maximum(self.variances - self.noise, 0) + alpha
+        return replace(self, variances=tempered(self.variances, base, power, centre))
 
     def with_noise(self, noise: Array) -> Scores:
         """The same with another share of the noise: (N,)."""
         left = np.maximum(self.variances - self.noise, 0)
         return replace(self, variances=left + noise, noise=noise)
+
+
+def tempered(variances: Array, base: Array, power: float, centre: float) -> Array:
+    """v·(base/centre)ᵖ⁻¹, base = α + gp(x) being v for noise of weight 1: so v is as large as it
+    was where base is typical, and goes as baseᵖ elsewhere.
+
+    >>> tempered(np.array([1.0, 9.0]), np.array([1.0, 9.0]), 0.5, 1.0)
+    array([1., 3.])
+    """
+    return variances if power == 1 else variances * (base / centre) ** (power - 1)
 
 
 def scores_of(

@@ -13,7 +13,14 @@ import numpy as np
 from sketchridge import tuning
 from sketchridge.backends import Backend, NumpyTiles, Tall, as_backend
 from sketchridge.basis import Basis, Intercept, basis_of
-from sketchridge.chosen import Penalty, choose_kernel, exact_penalty, widening_factor
+from sketchridge.chosen import (
+    Penalty,
+    carried_over,
+    choose_kernel,
+    exact_penalty,
+    learned_penalty,
+    widening_factor,
+)
 from sketchridge.data import Data, estimated_noise, extended_data, placed, warn_of_the_noise
 from sketchridge.distribution import distribution
 from sketchridge.factor import Factor, RowFactor, Sample, factorize, sample_of
@@ -22,24 +29,16 @@ from sketchridge.learning import Learned
 from sketchridge.notices import warn
 from sketchridge.precision import Plan, make_plan
 from sketchridge.predictive import Predictive
-from sketchridge.refine import PrecisionError, exact_mean, inverse_diagonal
 from sketchridge.ridge import Ridge
 from sketchridge.sketches import ArraySketch, RowSketch, Sketch, as_sketch
+from sketchridge.solution import left_out_exactly, mean_of
 from sketchridge.varying import Varying, better, varying_noise
 
 __all__ = ["extend", "select"]
 
 Array = np.ndarray
 Say = Callable[[str], None]
-_MEAN_TOL = 1e-8
-_SHARE = 0.005  # of the leave-one-out error on a subsample, by which the mean may be off: that on
-# all rows is smaller, and 1% of it is what may be lost
-_SECONDS = 120.0  # after which an automatic solver gives the exact mean up
 _COMPLETE = 4096  # rows up to which the kernel matrix is taken as a whole
-_PROBED = 200  # rows that are left out exactly
-_ROUGHLY = 0.05  # residual of the solutions for that, whose square is what counts
-_LITTLE = 0.01  # of a row's variance: what need not be looked at more closely
-_EXACT_MEAN = 32_768  # rows up to which the exact mean is worth its time without a GPU
 _SMALLEST = 1e-145  # of λ, whose square divides
 
 
@@ -77,8 +76,9 @@ def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: S
             new = backend.place(kernel, kernel.coordinates(X_new))
             sample = sample_of(old.sample.points.append(new), data.w)
             factor = factor.extended(sample, rows.keeps_weights(old.data.rows))
-        widths = old.factor_of_widths
-        fitted = _finished(settings, data, plan, factor, old.learned, widths, say)
+        share = len(old.data.rows) / len(rows)
+        learned, widths = carried_over(old.learned, old.factor_of_widths, share)
+        fitted = _finished(settings, data, plan, factor, learned, widths, say)
         return _with_varying_noise(fitted, say)
 
 
@@ -165,8 +165,9 @@ def _finished(
     basis = basis_of(factor, sample.backend.tall(data.Y), data.repeats)
     automatic = settings.sketch_size is None and not _is_given(settings.sketch)
     complete = automatic and _is_to_be_complete(settings, factor)
-    penalty = _exact_penalty(settings, data, sample, learned, complete)
-    variances = tuning.target_scales(data.rows.Y, data.w) * data.scale**2
+    whole = complete or factor.complete or (settings.sketch_size or 0) >= len(sample)
+    penalty = _exact_penalty(settings, data, sample, learned, whole)
+    variances = tuning.target_scales(data.Y, data.w)
 
     def penalized(basis: Basis) -> Ridge:
         guarded = automatic and penalty is None
@@ -193,9 +194,9 @@ def _finished(
         if penalty is None:
             _warn_of_a_small_sketch(settings, ridge)
     _warn_of_rounding(plan, ridge)
-    omega, offset = _mean(settings, plan, ridge, penalty, say)
+    omega, offset = mean_of(settings, plan, ridge, penalty, say)
     kernel = sample.points.kernel
-    known = Probed() if omega is None else _probed(settings, plan, ridge, data, omega, say)
+    known = Probed() if omega is None else left_out_exactly(settings, plan, ridge, data, omega, say)
     noise, predictive = _noise(settings, data, ridge, omega, widths, known, varying)
     return Fitted(
         settings,
@@ -223,15 +224,16 @@ def _is_to_be_complete(settings: Settings, factor: Factor) -> bool:
 
 
 def _exact_penalty(
-    settings: Settings, data: Data, sample: Sample, learned: Learned | None, complete: bool
+    settings: Settings, data: Data, sample: Sample, learned: Learned | None, whole: bool
 ) -> Penalty | None:
     """The penalty of the exact problem, where the mean is its mean and too large to see whole; None
     where λ is given or chosen from the sketch, or from a complete one."""
     if settings.alpha != "loo" or settings.largest_size is not None:
         return None
-    if learned is not None and learned.criterion == "reml":
-        return Penalty(learned.alpha * float(data.w.mean()), 1.0)
-    if complete or settings.solver == "sketch":
+    found = learned_penalty(learned, data)
+    if found is not None:
+        return Penalty(found, 1.0)
+    if whole or settings.solver == "sketch":
         return None
     return exact_penalty(sample, data, settings.fit_intercept, settings.seed)
 
@@ -261,66 +263,6 @@ def _penalty(
             f"{unit * basis.sample.scales.diag:.3g}: give an alpha nearer to them, or rescale X."
         )
     return lam
-
-
-def _mean(
-    settings: Settings, plan: Plan, ridge: Ridge, penalty: Penalty | None, say: Say
-) -> tuple[Tall | None, Array]:
-    """Coefficients of the exact mean and its constant, or None where the sketched mean is taken."""
-    automatic = settings.solver == "auto"
-    if settings.solver == "sketch" or (automatic and not _is_affordable(ridge)):
-        return None, ridge.offset
-    say("Solving for the exact mean")
-    step = plan.step(ridge.sample.scales, ridge.basis.largest / ridge.lam)
-    if not automatic:
-        return exact_mean(ridge, tol=_MEAN_TOL, step=step)
-    tol = max(_MEAN_TOL, _SHARE * (1.0 if penalty is None else penalty.error))
-    try:
-        return exact_mean(ridge, tol=tol, step=step, seconds=_SECONDS)
-    except PrecisionError as error:
-        warn(
-            f"The exact mean was given up after {_SECONDS:.0f} s or for rounding, and the sketched "
-            f"mean is taken ({error}) Give solver='pcg' to wait for it, a larger alpha, or "
-            "solver='sketch' to be silent."
-        )
-        return None, ridge.offset
-
-
-def _probed(
-    settings: Settings, plan: Plan, ridge: Ridge, data: Data, omega: Tall, say: Say
-) -> Probed:
-    """What some rows, for which the exact 1/B_ii is computed, tell of the others: the share κ, from
-    0 to 1, with which 1/B̂_ii + κc_i is nearest to it, and what is then missing in the squared
-    leave-one-out error. Where it would take too long κ is 1, with wider intervals."""
-    rows = settings.probe(len(ridge.sample))
-    if isinstance(ridge.basis.factor, RowFactor):
-        rows = rows[~np.isin(rows, ridge.basis.factor.pivots)]
-    rows = rows[:_PROBED]
-    c = ridge.basis.unexplained()[rows]
-    left = np.maximum(1 - ridge.leverages().take(rows)[:, 0], np.finfo(float).eps)
-    known = ridge.lam * ridge.sample.total / data.w[rows] / left
-    if not len(rows) or (c <= _LITTLE * known).all():
-        return Probed()
-    say(f"Leaving out {len(rows)} rows exactly")
-    step = plan.step(ridge.sample.scales, ridge.basis.largest / ridge.lam)
-    try:
-        tol = _ROUGHLY if len(ridge.sample) > _COMPLETE else _MEAN_TOL
-        inverse = inverse_diagonal(ridge, rows, tol=tol, step=step, seconds=_SECONDS / 3)
-    except PrecisionError:
-        return Probed()
-    whole = 1 / np.maximum(inverse, np.finfo(float).tiny)
-    weight = 1 / whole**2
-    found = (weight * c) @ (whole - known) / ((weight * c) @ c)
-    share = float(np.clip(found, 0, 1))
-    squares = data.w[rows] * (omega.take(rows) ** 2).sum(axis=1)
-    near = squares @ (known + share * c) ** 2
-    return Probed(share, float(squares @ whole**2 / near) if near > 0 else 1.0)
-
-
-def _is_affordable(ridge: Ridge) -> bool:
-    """Whether the exact mean is another than the sketched one, and few rows or a GPU make it."""
-    few = len(ridge.sample) <= _EXACT_MEAN or not isinstance(ridge.sample.backend, NumpyTiles)
-    return few and not ridge.basis.factor.complete
 
 
 def _ridge(basis: Basis, lam: float, settings: Settings, precision: str, budget: float) -> Ridge:
