@@ -16,6 +16,7 @@ __all__ = [
     "SAME",
     "SHOWN",
     "Claim",
+    "above_zero",
     "all_of",
     "below",
     "by_reading",
@@ -60,6 +61,13 @@ def below(found: Estimate, limit: float) -> str:
     if found.high <= limit:
         return HOLDS
     return FAILS if found.low > limit else OPEN
+
+
+def above_zero(found: Estimate) -> str:
+    """Whether a value is positive."""
+    if found.low > 0:
+        return HOLDS
+    return FAILS if found.high <= 0 else OPEN
 
 
 def within(found: Estimate, low: float, high: float) -> str:

@@ -9,8 +9,9 @@ from sketchridge.paper.statistics import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "bands", "finish", "steps"]
+__all__ = ["COLORS", "bands", "finish", "legend_below", "steps"]
 
 COLORS = ("#1f5a8a", "#c8443c", "#3a8f5c", "#e08e45", "#8d6a9f", "#2e4057", "#7a7a7a", "#4f9dc4")
 
@@ -22,8 +23,9 @@ def bands(
     colors: Sequence[str] = COLORS,
     styles: Mapping[str, str] | None = None,
     marker: str = "",
+    without: Sequence[str] = (),
 ) -> None:
-    """A line for each name with its interval as a band."""
+    """A line for each name with its interval as a band, but for those ``without`` one."""
     for k, (name, line) in enumerate(curves.items()):
         x = list(line)
         look: dict[str, Any] = {"color": colors[k % len(colors)]}
@@ -37,9 +39,10 @@ def bands(
             label=name,
             **look,
         )
-        low = [e.low for e in line.values()]
-        high = [e.high for e in line.values()]
-        ax.fill_between(x, low, high, alpha=0.18, linewidth=0, **look)
+        if name not in without:
+            low = [e.low for e in line.values()]
+            high = [e.high for e in line.values()]
+            ax.fill_between(x, low, high, alpha=0.18, linewidth=0, **look)
 
 
 def steps(ax: Axes, sizes: Mapping[float, int]) -> None:
@@ -58,6 +61,14 @@ def steps(ax: Axes, sizes: Mapping[float, int]) -> None:
                 color="0.35",
             )
         last = m
+
+
+def legend_below(figure: Figure, ax: Axes) -> None:
+    """One legend for all panels, under them."""
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=8
+    )
 
 
 def finish(ax: Axes, *, title: str, xlabel: str, ylabel: str, legend: bool = True) -> None:

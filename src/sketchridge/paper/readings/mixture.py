@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from sketchridge.paper.base import Experiment, Row, groups
@@ -86,7 +87,7 @@ class MixtureReading(Experiment):
 
 
 def _falling(found: Sequence[Estimate]) -> str:
-    pairs = list(zip(found, found[1:], strict=False))
+    pairs = list(pairwise(found))
     if all(b.high < a.low for a, b in pairs):
         return HOLDS
     return FAILS if any(b.low > a.high for a, b in pairs) else OPEN

@@ -100,7 +100,7 @@ class RealReading(Experiment):
         return f"round (of {self.source.batch:,} labels)"
 
     def _differences(self, ax: Axes, curves: Curves, models: Sequence[str]) -> None:
-        lines = {}
+        lines: dict[str, dict[float, Estimate]] = {}
         for model in models:
             one, other = f"V2, {MODELS[model]}", f"uniform, {MODELS[model]}"
             if one in curves and other in curves:

@@ -103,13 +103,15 @@ class Smooth:
             spectrum.vbar(self.k_x, t, alpha),
         )
 
-    def assumption(self, sketch: EntrySketch, lam: float) -> tuple[float, float, float]:
-        """Of S/√m: the extreme singular values of S U₁, and ‖S U₂ D₂^(1/2)‖/√λ.
+    def assumption(
+        self, sketch: EntrySketch, lam: float, variance: float = 1.0
+    ) -> tuple[float, float, float]:
+        """Of S/√m, entries of variance 1: extreme singular values of S U₁, ‖S U₂ D₂^(1/2)‖/√λ.
 
         S U₂D₂U₂ᵀ Sᵀ = S K Sᵀ − S U₁D₁U₁ᵀ Sᵀ, so the leading eigenvectors are enough.
         """
         D, U = self.above(lam)
-        S = sketch.entries(range(sketch.size), range(self.n)) / np.sqrt(sketch.size)
+        S = sketch.entries(range(sketch.size), range(self.n)) / np.sqrt(sketch.size * variance)
         inner = S @ U
         tail = S @ self.K @ S.T - (inner * D) @ inner.T
         largest = max(float(np.linalg.eigvalsh(tail)[-1]), 0.0)
@@ -169,7 +171,7 @@ class Gaps:
         value = cell["value"]
         n = int(value) if self.varies == "n" else cell["n"]
         problem = Smooth(KERNELS[cell["kernel"]], even_points(n, seed))
-        rows = []
+        rows: list[dict] = []
         for reading, lam in (("optimal", DECAYS[self.decay].lam(n)), ("fixed", FIXED_LAMBDA)):
             v1 = problem.v1(lam)
             for m_is, m in self._sizes(n, value).items():
@@ -207,10 +209,10 @@ class Gaps:
 
     def _spectrum(self, kernel: str) -> list[dict]:
         """s_λ far beyond n = 1,000, by the eigenvalues of the kernel on an even grid."""
+        rows: list[dict] = []
         grid = (np.arange(_GRID_SIZE)[:, None] + 0.5) / _GRID_SIZE
         eigenvalues = np.linalg.eigvalsh(KERNELS[kernel](grid, grid) / _GRID_SIZE)
-        rows = []
-        for n in np.geomspace(50, 1e6, 40).round().astype(int):
+        for n in np.geomspace(1e4, 1e10, 40).round().astype(int):
             lam = DECAYS[self.decay].lam(int(n))
             rows.append(
                 {

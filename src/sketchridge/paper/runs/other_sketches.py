@@ -30,6 +30,9 @@ SKETCHES: dict[str, type[EntrySketch]] = {
 }
 
 
+VARIANCES = {"sparse": 1 / 3, "Fourier": 1 / 2}  # of the entries; 1 for the others
+
+
 class OtherSketches:
     """The gap in units of sup V1, and A1 (i), for sketches of m = ⌈multiple · s_λ⌉ rows."""
 
@@ -56,7 +59,7 @@ class OtherSketches:
                 for name, kind in SKETCHES.items():
                     sketch = kind(size=m, seed=seed)  # type: ignore[call-arg]
                     v2 = problem.variances(sketch, lam)[0]
-                    low, high, _ = problem.assumption(sketch, lam)
+                    low, high, _ = problem.assumption(sketch, lam, VARIANCES.get(name, 1.0))
                     rows.append(
                         {
                             "kernel": cell["kernel"],

@@ -31,6 +31,7 @@ __all__ = ["MODELS", "SOURCES", "WHOLE", "Real", "RealModel", "Source"]
 Array = np.ndarray
 FIXED = 256  # m of the reading that is not the paper's
 WHOLE = "whole pool"
+_LEAST_TEST = 1000  # rows
 MODELS = {
     "labels": "m = ⌈log n⌉",
     "pool": "m = ⌈log pool⌉",
@@ -77,7 +78,7 @@ def _loaded(source: str, folder: Path | None) -> tuple[Array, Array]:
 def real_problem(source: Source, pool: int, seed: int, folder: Path | None) -> Problem:
     """Rows drawn by the seed; features scaled by the pool, y in the source's unit."""
     X, y = _loaded(source.name, folder)
-    if len(y) < 2 * pool and len(y) - pool < 1000:
+    if len(y) < pool + _LEAST_TEST:
         raise ValueError(f"The {source.name} have {len(y)} rows, too few for a pool of {pool}.")
     order = np.random.default_rng(seed).permutation(len(y))[: pool + source.test]
     X = X[order].astype(float)

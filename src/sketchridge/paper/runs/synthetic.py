@@ -89,7 +89,7 @@ def features(X: Array) -> Array:
 
 
 class ExactModel:
-    """KRR with λ by leave-one-out, scored by V1; vectors of length n are kept in the basis of L = Q T."""
+    """KRR with λ by leave-one-out, scored by V1; vectors are in the basis Q of L = Q T."""
 
     def __init__(self, problem: Problem, L: Array) -> None:
         self.problem = problem
