@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from sketchridge.paper.code import fingerprint
 from sketchridge.paper.options import Options
 from sketchridge.paper.runner import Result, environment
 from sketchridge.paper.tables import write_table
@@ -42,7 +43,7 @@ def write_report(
             if result.rows:
                 write_table(result.rows, folder / "tables" / f"{result.experiment.name}.csv")
         _write_record(results, folder, options, command, commit)
-    record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+    record = _read_record(folder)
     claims = claims_of(results)
     write_table([vars(claim) for claim in claims], folder / "tables" / "claims.csv")
     (folder / "claims.md").write_text(_claims_text(claims), encoding="utf-8")
@@ -119,7 +120,10 @@ def _figure_section(result: Result, folder: Path) -> Section:
     experiment = result.experiment
     if not result.rows:
         return Section(experiment.title, f"Not run: {result.missing}")
-    figures = experiment.figures(result.rows)
+    try:
+        figures = experiment.figures(result.rows)
+    except ImportError as error:
+        return Section(experiment.title, f"{experiment.choices}\n\nNo picture: {error}")
     for name, figure in figures.items():
         for suffix in ("png", "pdf"):
             path = folder / "figures" / f"{name}.{suffix}"
@@ -134,14 +138,13 @@ def _write_record(
     results: Sequence[Result], folder: Path, options: Options, command: str, commit: str
 ) -> None:
     """What was run: kept from one part of a run to the next, by experiment."""
-    path = folder / "record.json"
-    known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    experiments = known.get("experiments", {})
+    experiments = _read_record(folder)["experiments"]
     for r in results:
         if r.rows:
             experiments[r.experiment.name] = {
                 "command": command,
                 "commit": commit,
+                "code": fingerprint(type(r.experiment.maker).__module__)[:12],
                 "options": asdict(options),
                 "choices": r.experiment.choices,
                 "cells": r.cells,
@@ -151,7 +154,15 @@ def _write_record(
             }
     record = {"command": command, "commit": commit, "experiments": experiments}
     text = json.dumps(record, indent=1, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    (folder / "record.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _read_record(folder: Path) -> dict:
+    """What is known of earlier runs in a folder."""
+    path = folder / "record.json"
+    if not path.is_file():
+        return {"command": "unknown", "commit": "unknown", "experiments": {}}
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _record_section(record: dict) -> Section:
@@ -159,6 +170,7 @@ def _record_section(record: dict) -> Section:
         {
             "experiment": name,
             "commit": part["commit"],
+            "code": part["code"],
             "cells": part["cells"],
             "rows": part["rows"],
             "seconds of work": part["seconds"],

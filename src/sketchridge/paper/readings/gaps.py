@@ -11,9 +11,15 @@ import numpy as np
 from scipy import stats
 
 from sketchridge.paper.base import Experiment, Row, groups
-from sketchridge.paper.readings.drawing import bands, finish, legend_below, steps
+from sketchridge.paper.readings.gap_pictures import (
+    AXES,
+    LAMBDAS,
+    gap_figure,
+    means_by_value,
+    part_of,
+)
 from sketchridge.paper.readings.quotes import QUOTES
-from sketchridge.paper.runs.gaps import DECAYS, FIXED_LAMBDA, Gaps
+from sketchridge.paper.runs.gaps import DECAYS, Gaps
 from sketchridge.paper.statistics import MEANS, Estimate, arithmetic, geometric, rate, share
 from sketchridge.paper.verdicts import (
     FAILS,
@@ -26,16 +32,12 @@ from sketchridge.paper.verdicts import (
     listed,
     within,
 )
-from sketchridge.plotting import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["SupGap"]
 
-LAMBDAS = {"optimal": "λ of the optimal rate", "fixed": f"λ = {FIXED_LAMBDA:g}"}
-AXES = {"n": "training points n", "c": "exponent c of m", "sigma": "noise σ"}
-LETTERS = {"gap_v2": "V2", "gap_v3": "V3", "gap_vbar": "V̄ (this library)"}
 NAMES = {"polynomial": "polynomial decay", "gaussian": "Gaussian kernel"}
 
 
@@ -68,48 +70,8 @@ class SupGap(Experiment):
         """The paper's, of those that were run."""
         return DECAYS[self.decay].kernels[0]
 
-    # Pictures
-
     def figure(self, rows: Sequence[Row]) -> Figure:
-        figure, axes = new_figure(3, size=(4.6, 3.9))
-        figure.suptitle(self.title, fontsize="large")
-        for ax, (reading, words) in zip(axes, LAMBDAS.items(), strict=False):
-            part = self._part(rows, reading)
-            curves = {
-                letter: self._means(part, column, geometric) for column, letter in LETTERS.items()
-            }
-            curves["V2, arithmetic mean"] = self._means(part, "gap_v2", arithmetic)
-            curves["sup V1, for scale"] = self._means(part, "sup_v1", geometric)
-            for kernel in DECAYS[self.decay].kernels[1:]:
-                other = self._part(rows, reading, kernel=kernel)
-                if other:
-                    curves[f"V2, {kernel}"] = self._means(other, "gap_v2", geometric)
-            styles = {"V2, arithmetic mean": "--", "sup V1, for scale": ":"}
-            bands(ax, curves, styles=styles, marker="o", without=list(styles))
-            ax.set_yscale("log")
-            if self.varies != "c":
-                ax.set_xscale("log")
-            self._finish(ax, part, f"geometric means, {words}")
-        linear = self._part(rows, "optimal")
-        curves = {
-            "V2": self._means(linear, "gap_v2", arithmetic),
-            "V3": self._means(linear, "gap_v3", arithmetic),
-        }
-        bands(axes[2], curves, marker="o")
-        axes[2].set_ylim(bottom=0)
-        legend_below(figure, axes[0])
-        self._finish(axes[2], linear, "linear axes, arithmetic means, optimal λ")
-        return figure
-
-    def _finish(self, ax: Any, part: Sequence[Row], title: str) -> None:
-        if self.varies != "sigma":
-            steps(ax, {row["value"]: row["m"] for row in sorted(part, key=_value)})
-        if self.varies == "c":
-            ax.axvline(1.0, color="0.4", linewidth=1, linestyle="--", zorder=0)
-        finish(ax, title=title, xlabel=AXES[self.varies], ylabel="sup |V1 − V|", legend=False)
-        if self.varies == "n" and ax.get_xscale() == "log":
-            ax.set_xticks([50, 100, 200, 500, 1000], ["50", "100", "200", "500", "1000"])
-            ax.minorticks_off()
+        return gap_figure(self.title, self.varies, DECAYS[self.decay].kernels, rows)
 
     # Claims
 
@@ -136,19 +98,11 @@ class SupGap(Experiment):
     def _part(
         self, rows: Sequence[Row], lambda_is: str, *, m_is: str = "rule", kernel: str = ""
     ) -> list[Row]:
-        wanted = (kernel or self.kernel, lambda_is, m_is)
-        return [r for r in rows if (r["kernel"], r["lambda_is"], r["m_is"]) == wanted]
-
-    def _means(self, rows: Sequence[Row], column: str, mean: Any) -> dict[float, Estimate]:
-        ordered = sorted(rows, key=_value)
-        return {
-            value: mean([row[column] for row in part])
-            for (value,), part in groups(ordered, "value").items()
-        }
+        return part_of(rows, kernel or self.kernel, lambda_is, m_is)
 
     def _slope(self, rows: Sequence[Row], column: str, mean: Any) -> Estimate:
         """Of the means over n; NaN-free, with an interval from their scatter about the line."""
-        means = self._means(rows, column, mean)
+        means = means_by_value(rows, column, mean)
         return rate(list(means), [e.mean for e in means.values()])
 
     def _rate(self, rows: Sequence[Row]) -> Claim:
@@ -185,7 +139,7 @@ class SupGap(Experiment):
         limit = -1 / 5 if polynomial else -1 / 2
         found = {}
         for kind, mean in MEANS.items():
-            means = self._means(self._part(rows, "optimal"), "gap_v2", mean)
+            means = means_by_value(self._part(rows, "optimal"), "gap_v2", mean)
             x = np.array(list(means)) if polynomial else np.log(list(means))
             found[f"{kind} mean"] = rate(x, [e.mean for e in means.values()])
         return self._claim(
@@ -298,8 +252,8 @@ class SupGap(Experiment):
 
     def _no_gain(self, rows: Sequence[Row]) -> Claim:
         part = self._part(rows, "optimal")
-        linear = [e.mean for e in self._means(part, "gap_v2", arithmetic).values()]
-        log = [np.log(e.mean) for e in self._means(part, "gap_v2", geometric).values()]
+        linear = [e.mean for e in means_by_value(part, "gap_v2", arithmetic).values()]
+        log = [np.log(e.mean) for e in means_by_value(part, "gap_v2", geometric).values()]
         values = sorted({row["value"] for row in part})
         one = values.index(1.0)
         reached = {
@@ -368,7 +322,7 @@ class SupGap(Experiment):
         )
 
     def _sigma(self, rows: Sequence[Row]) -> list[Claim]:
-        means = self._means(self._part(rows, "optimal"), "gap_v2", arithmetic)
+        means = means_by_value(self._part(rows, "optimal"), "gap_v2", arithmetic)
         slope = rate(list(means), [e.mean for e in means.values()])
         text = "exponent of σ, the same data and sketches for every σ"
         return [
@@ -389,10 +343,6 @@ class SupGap(Experiment):
                 "The bound of Theorem 1 is proportional to σ².",
             ),
         ]
-
-
-def _value(row: Row) -> float:
-    return row["value"]
 
 
 def _inverse(found: Estimate) -> Estimate:

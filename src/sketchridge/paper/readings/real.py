@@ -68,9 +68,9 @@ class RealReading(Experiment):
         figure, axes = new_figure(3, size=(5.0, 4.2))
         figure.suptitle(self.title, fontsize="large")
         self._lines(axes[0], curves, "labels", ("V2", "uniform"), "the paper's two curves")
-        self._lines(
-            axes[1], curves, "fixed", ("V2", "uniform", "V2-top", "gp"), "m = 256, not the paper's"
-        )
+        fixed = [row["m"] for row in rows if row["model"] == "fixed"]
+        title = f"m = {max(fixed, default=0)}, not the paper's"
+        self._lines(axes[1], curves, "fixed", ("V2", "uniform", "V2-top", "gp"), title)
         self._differences(axes[2], curves, ("labels", "pool", "fixed"))
         return figure
 
@@ -127,7 +127,7 @@ class RealReading(Experiment):
         }
         bands(axes[0], lines, styles={k: "--" for k in lines if k.startswith("uniform")})
         label = f"RMSE in {self.source.unit}"
-        finish(axes[0], title="m = 256", xlabel=self._rounds, ylabel=label)
+        finish(axes[0], title="m fixed", xlabel=self._rounds, ylabel=label)
         self._differences(axes[1], curves, ("learned", "fixed"))
         return figure
 
@@ -152,7 +152,7 @@ class RealReading(Experiment):
             self._faster(curves),
             self._reached(curves),
             self._few_iterations(curves),
-            self._beside(curves, "fixed", "m = 256"),
+            self._beside(curves, "fixed", "m fixed"),
             self._beside(curves, "auto", "the automatic sketch"),
             self._learned(curves),
         ]

@@ -104,14 +104,18 @@ class RealModel:
         self.is_open = np.ones(len(problem.X), dtype=bool)
 
     def add(self, ids: Array) -> None:
+        self.extend(ids)
+        self.m = int(self.size(len(self.labelled.ids)))
+        self.spectrum, self.y, self.alpha = self.fitted(self.m)
+
+    def extend(self, ids: Array) -> None:
+        """New labels, before the model is fitted to them."""
         if not len(self.labelled.ids):
             self.center = float(self.problem.y[ids].mean())
         self.is_open[ids] = False
         S_new = self.labelled.add(ids)
         if self.pool is not None:
             self.pool.add(ids, S_new, np.flatnonzero(self.is_open))
-        self.m = int(self.size(len(self.labelled.ids)))
-        self.spectrum, self.y, self.alpha = self.fitted(self.m)
 
     def fitted(self, m: int) -> tuple[Any, Array, float]:
         """With the first m rows of the sketch."""
@@ -157,27 +161,30 @@ class Real:
             "backend": options.backend,
         }
         first = options.first_seed
-        many = options.count(quick=4, full=30)
-        few = options.count(quick=2, full=10)
-        automatic = options.count(quick=2, full=4 if self.source == "flights" else 10)
-        plan = [
-            ("V2", "fixed", many),
-            ("V2-top", "fixed", few),
-            ("V2", "learned", few),
-            ("V2", "auto", automatic),
-            ("uniform", "auto", automatic),
-            ("uniform", "all", many),
-            ("uniform", "learned", few),
-            ("V2", "labels", many),
-            ("V2", "pool", many),
-            ("V2-top", "labels", few),
-            ("gp", "labels", few),
-            ("gp", "fixed", few),
+        many = options.count(quick=4, full=30)  # the paper's two curves
+        large = self.source == "flights"
+        some = min(many, options.count(quick=2, full=12 if large else 30))  # m fixed
+        few = min(some, options.count(quick=2, full=6 if large else 10))
+        automatic = options.count(quick=2, full=4 if large else 30)
+        plan = [  # the longest first
+            ("V2", "fixed", 0, some),
+            ("V2-top", "fixed", 0, few),
+            ("V2", "learned", 0, few),
+            ("uniform", "all", 0, some),
+            ("V2", "auto", 0, automatic),
+            ("gp", "fixed", 0, few),
+            ("uniform", "papers", some, many),
+            ("V2", "labels", 0, many),
+            ("V2", "pool", 0, many),
+            ("uniform", "learned", 0, few),
+            ("V2-top", "labels", 0, min(many, 10)),
+            ("gp", "labels", 0, min(many, 10)),
+            ("uniform", "auto", 0, automatic),
         ]
         return [
-            {"strategy": strategy, "model": model, "seed": seed, **common}
-            for strategy, model, count in plan
-            for seed in range(first, first + count)
+            {"strategy": strategy, "model": model, "seed": first + seed, **common}
+            for strategy, model, start, stop in plan
+            for seed in range(start, stop)
         ]
 
     def run(self, cell: dict, data: Path | None) -> list[dict]:
@@ -190,7 +197,8 @@ class Real:
         acquisition, score = _ACQUISITIONS[cell["strategy"]]
         model = _model(cell, problem, score)
         seen: list[dict] = []
-        if cell["model"] == "all":
+        watched = cell["model"] in ("all", "papers")
+        if watched:
             model = _Watched(model, _sizes(cell), seen)
         errors, told = simulate(
             model,
@@ -201,14 +209,14 @@ class Real:
             rounds=cell["rounds"],
             seed=cell["seed"],
         )
-        if cell["model"] != "all":
+        if not watched:
             return [
                 _row(cell, cell["model"], r, mse, _size(cell)((r + 1) * source.batch))
                 for r, mse in enumerate(errors)
             ]
         rest = np.setdiff1d(np.arange(cell["pool"]), np.concatenate(told))
         for start in range(0, len(rest), source.batch):
-            model.inner.labelled.add(rest[start : start + source.batch])
+            model.inner.extend(rest[start : start + source.batch])
         model.look()
         rows = []
         for r, errors_of in enumerate(seen):
@@ -221,7 +229,7 @@ class Real:
 
 
 class _Watched:
-    """A model of the largest m, with the errors of smaller ones seen beside it."""
+    """Models of several m that share their products, none of which draws by its scores."""
 
     def __init__(self, inner: RealModel, sizes: dict, seen: list[dict]) -> None:
         self.inner = inner
@@ -229,7 +237,7 @@ class _Watched:
         self.seen = seen
 
     def add(self, ids: Array) -> None:
-        self.inner.add(ids)
+        self.inner.extend(ids)
         self.look()
 
     def look(self) -> None:
@@ -241,29 +249,26 @@ class _Watched:
         self.seen.append(found)
 
     def error(self) -> float:
-        return self.seen[-1]["fixed"]
+        return self.seen[-1]["labels"]
 
     def scores(self, rows: Array) -> Array:
         return self.inner.scores(rows)
 
 
 def _sizes(cell: dict) -> dict:
-    """m as a function of the labels, for each reading."""
-    return {
-        "labels": log_size,
-        "pool": lambda n: log_size(cell["pool"]),
-        "fixed": lambda n: cell["m"],
-    }
+    """m as a function of the labels, for each reading that is run."""
+    papers = {"labels": log_size, "pool": lambda n: log_size(cell["pool"])}
+    return papers if cell["model"] == "papers" else {**papers, "fixed": lambda n: cell["m"]}
 
 
 def _size(cell: dict) -> Any:
-    kind = cell["model"] if cell["model"] in ("labels", "pool") else "fixed"
+    kind = {"labels": "labels", "pool": "pool", "papers": "pool"}.get(cell["model"], "fixed")
     return _sizes(cell)[kind]
 
 
 def _model(cell: dict, problem: Problem, score: str) -> Any:
     size = _size(cell)
-    largest = max(size(cell["pool"]), cell["m"] if cell["model"] == "all" else 1)
+    largest = size(cell["pool"])
     labelled = Labelled(problem.X, problem.X_test, largest, cell["seed"])
     products: PoolProducts | None = None
     if cell["strategy"] != "uniform":
