@@ -123,4 +123,5 @@ def judged(parts: Mapping[str, object], verdict: Callable[[Any], str]) -> tuple[
 
 def listed(parts: Mapping[str, object]) -> str:
     """What was measured, part by part."""
-    return "; ".join(f"{name}: {value}" for name, value in parts.items())
+    said = {name: "one repetition" if v is None else v for name, v in parts.items()}
+    return "; ".join(f"{name}: {value}" for name, value in said.items())
