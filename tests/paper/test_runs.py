@@ -238,7 +238,7 @@ def test_the_same_points_are_drawn_as_by_the_librarys_learner():
 
 def test_a_setting_starts_alike_for_all_strategies_and_counts_the_minority():
     rows = Synthetic(2).run({"seed": 0, "n": 1700, "rounds": 2}, None)
-    assert len(rows) == 8 * 3
+    assert len(rows) == 7 * 3
     start = {row["minority"] for row in rows if row["round"] == 0}
     assert len(start) == 1
     assert all(0 <= row["minority"] <= 42 for row in rows)

@@ -11,11 +11,11 @@ from sketchridge.paper.base import Row
 
 __all__ = ["read_table", "write_table"]
 
-_DIGITS = 8  # of numbers in tables
+_DIGITS = 6  # of numbers in tables
 
 
 def write_table(rows: Sequence[Row], path: Path) -> None:
-    """Write rows with the union of their columns; numbers with 8 digits."""
+    """Write rows with the union of their columns; numbers with 6 digits."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:

@@ -48,6 +48,12 @@ STRATEGIES = {
     "rsKRR+gp": Strategy("labels", "weighted", "gp"),
 }
 
+_BESIDE = ("rsKRR+V2-top", "rsKRR+gp")  # for setting 2, where there is a small cluster
+_RUN = {
+    1: [name for name in STRATEGIES if name not in _BESIDE],
+    2: [name for name in STRATEGIES if name != "rsKRR+rand, n = pool"],
+}
+
 
 def truth(X: Array) -> Array:
     """f*(x) = −1 + 2x²."""
@@ -168,7 +174,8 @@ class Synthetic:
         first = first_labels(cell["n"], INITIAL, cell["seed"])
         few = minority(cell["n"]) if self.setting == 2 else 0
         rows = []
-        for name, strategy in STRATEGIES.items():
+        for name in _RUN[self.setting]:
+            strategy = STRATEGIES[name]
             errors, told = simulate(
                 self.model(strategy, problem, L, cell["seed"]),
                 strategy.acquisition,
