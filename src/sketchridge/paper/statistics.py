@@ -52,7 +52,7 @@ MEANS = {"arithmetic": arithmetic, "geometric": geometric}
 def rate(x: Values, means: Values, level: float = 0.95) -> Estimate:
     """The slope of log means on log x, with an interval from their scatter about the line.
 
-    >>> rate([1, 10, 100], [5, 0.5, 0.05]).mean.round(9)
+    >>> round(rate([1, 10, 100], [5, 0.5, 0.05]).mean, 9)
     -1.0
     """
     if np.ptp(means) == 0:
@@ -61,7 +61,7 @@ def rate(x: Values, means: Values, level: float = 0.95) -> Estimate:
     half = np.inf
     if len(x) > 2:
         half = stats.t.ppf((1 + level) / 2, len(x) - 2) * fit.stderr
-    return Estimate(np.float64(fit.slope), float(fit.slope - half), float(fit.slope + half))
+    return Estimate(float(fit.slope), float(fit.slope - half), float(fit.slope + half))
 
 
 def share(count: int, total: int) -> Estimate:
