@@ -28,7 +28,7 @@ AUTOMATIC = {
 }
 
 
-def automatic_ridge(*, random_state: Any) -> SketchedKernelRidge:
+def automatic_ridge(*, random_state: Any, noise: str = "constant") -> SketchedKernelRidge:
     """Whatever there is to choose is chosen by the data: the defaults of version 0.2."""
     return SketchedKernelRidge(
         kernel="auto",
@@ -38,6 +38,7 @@ def automatic_ridge(*, random_state: Any) -> SketchedKernelRidge:
         sketch_size="auto",
         sketch_tol=0.1,
         solver="auto",
+        noise=noise,
         noise_variance="auto",
         fit_intercept=True,
         backend="auto",

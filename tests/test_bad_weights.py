@@ -35,6 +35,21 @@ def test_what_is_no_weight_is_refused(cls, case):
 
 @classes
 @pytest.mark.parametrize("case", BAD_WEIGHTS)
+def test_what_is_no_weight_of_a_new_observation_is_refused(cls, case):
+    w, text = BAD_WEIGHTS[case]
+    with pytest.raises(ValueError, match=text):
+        cls(alpha=1.0).fit(ROWS, y[:N]).predict_interval(ROWS, sample_weight=w)
+
+
+@classes
+def test_a_new_observation_without_weight_has_no_interval(cls):
+    model = cls(alpha=1.0).fit(ROWS, y[:N])
+    with pytest.raises(ValueError, match=r"sample_weight is 0 for 1 of 2 new obs.*include_noise"):
+        model.predict_interval(ROWS[:2], sample_weight=[0.0, 1.0])
+
+
+@classes
+@pytest.mark.parametrize("case", BAD_WEIGHTS)
 def test_what_is_no_weight_is_refused_in_a_batch_and_changes_nothing(cls, case):
     w, text = BAD_WEIGHTS[case]
     model = cls(alpha=1.0).fit(ROWS, y[:N])

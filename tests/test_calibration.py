@@ -156,6 +156,14 @@ def test_a_model_too_narrow_is_found_so(data):
     assert report.log_density is None
 
 
+@pytest.mark.parametrize("y", [np.zeros(3), np.array([1.0, -2.0, 0.0])], ids=["right", "wrong"])
+def test_a_model_without_doubt_has_scores_too(y):
+    report = calibrate(Full(0.0), np.ones((3, 1)), y)
+    assert report.crps == pytest.approx(np.abs(y).mean())
+    assert np.isfinite(report.log_density)
+    assert (report.log_density > 100) == y.any()
+
+
 def test_targets_are_pooled(data):
     X, y = data
     one, two = calibrate(Full(), X, y), calibrate(Full(targets=2), X, np.column_stack([y, -y]))

@@ -3,9 +3,12 @@ scikit-learn."""
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from helpers import (
+    DEVICE,
     KERNEL_CASES,
     KernelCase,
     assert_close,
@@ -23,9 +26,11 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
 
+from sketchridge import ExactKernelRidge, exact, exact_fit
 from sketchridge import dense as dense_module
-from sketchridge import exact
-from sketchridge.backends import memory
+from sketchridge.backends import NumpyTiles, cholesky, memory
+from sketchridge.backends.torch_tiles import TorchTiles
+from sketchridge.backends.triton_fused import TritonFused
 from sketchridge.dense import DenseRidge, check_memory, dense_ridge
 from sketchridge.kernels import Gaussian, Linear
 
@@ -158,20 +163,20 @@ def test_gp_is_the_posterior_variance_of_a_gaussian_process(weighted):
 @pytest.mark.parametrize("columns", [1, 7, 24, 25, 26])
 def test_blocks_of_the_factorisation_change_nothing(columns, fit_intercept, monkeypatch):
     ridge, X_new, _, _, _ = problem(KERNEL_CASES[0], fit_intercept, uneven(N))
-    monkeypatch.setattr(dense_module, "_COLUMNS", columns)
+    monkeypatch.setattr(cholesky, "COLUMNS", columns)
     other = problem(KERNEL_CASES[0], fit_intercept, uneven(N))[0]
     query = at(ridge, X_new)
     assert_close(other.mean(query), ridge.mean(query))
     assert_close(other.v1(query), ridge.v1(query))
     assert_close(other.inverse_diagonal, ridge.inverse_diagonal)
-    assert_close(np.tril(other.L), np.tril(ridge.L))
+    assert_close(np.tril(other.factor.L), np.tril(ridge.factor.L))
 
 
 def test_the_factor_is_a_cholesky_factor():
     ridge, _, _, G, _ = problem(KERNEL_CASES[0], w=uneven(N))
     root = np.sqrt(uneven(N) / uneven(N).sum())
     K = root[:, None] * G * root + LAM * np.eye(N)
-    assert_close(np.tril(ridge.L), np.linalg.cholesky(K))
+    assert_close(np.tril(ridge.factor.L), np.linalg.cholesky(K))
     assert_close(ridge.solve(np.eye(N)), np.linalg.inv(K))
     assert_close(ridge.inverse_diagonal, np.diagonal(np.linalg.inv(K)))
 
@@ -183,9 +188,56 @@ def test_a_solution_that_was_saved_predicts_without_factorising(fit_intercept, m
     again = DenseRidge(ridge.sample, Y, LAM, fit_intercept, saved)
     query = at(ridge, X_new)
     with monkeypatch.context() as patch:
-        patch.setattr(dense_module, "_cholesky", lambda M: pytest.fail("factorised"))
+        patch.setattr(NumpyTiles, "dense", lambda *_: pytest.fail("factorised"))
         np.testing.assert_array_equal(again.mean(query), ridge.mean(query))
     np.testing.assert_array_equal(again.v1(query), ridge.v1(query))
+
+
+@every_kernel
+@with_and_without_intercept
+def test_pytorch_answers_as_numpy_does(case: KernelCase, fit_intercept, monkeypatch):
+    monkeypatch.setattr(cholesky, "COLUMNS", 7)
+    w = uneven(N)
+    ridge, X_new, Y, _, _ = problem(case, fit_intercept, w)
+    X, kernel = case.points(N), ridge.sample.points.kernel
+    there = sample_for(kernel, X, w, TorchTiles(device=DEVICE))
+    other = dense_ridge(there, Y, LAM, fit_intercept)
+    ours, theirs = at(ridge, X_new), at(other, X_new)
+    for kind in ("mean", "v1", "gp", "bias2"):
+        assert_close(getattr(other, kind)(theirs), getattr(ridge, kind)(ours))
+    assert_close(other.left(), ridge.left())
+    assert_close(other.residuals(), ridge.residuals())
+
+
+@pytest.mark.parametrize("cls", [TorchTiles, TritonFused])
+def test_the_estimator_on_another_backend(cls):
+    X, Y, X_new = normal(60, 3), targets(60, Q), normal(9, 3, seed=7)
+    ours = ExactKernelRidge("matern52", backend="numpy").fit(X, Y)
+    theirs = ExactKernelRidge("matern52", backend=cls(device=DEVICE)).fit(X, Y)
+    assert (ours.backend_, theirs.backend_) == ("numpy", cls.name)
+    assert_close(theirs.alpha_, ours.alpha_)
+    for mine, other in zip(
+        ours.predict_interval(X_new), theirs.predict_interval(X_new), strict=True
+    ):
+        assert_close(other, mine)
+    again = pickle.loads(pickle.dumps(theirs))
+    assert_close(again.variance(X_new), ours.variance(X_new))
+    assert_close(
+        theirs.partial_fit(X_new, Y[:9]).predict(X), ours.partial_fit(X_new, Y[:9]).predict(X)
+    )
+
+
+def test_other_precisions_are_refused():
+    with pytest.raises(ValueError, match=r"float64 only, got dtype='float32': give 'auto' or"):
+        ExactKernelRidge(dtype="float32").fit(normal(9, 2), targets(9))
+
+
+def test_the_penalty_of_many_rows_is_chosen_on_some(monkeypatch):
+    X, Y = normal(200, 2), np.sin(normal(200, 2)[:, :1]) + 0.1 * targets(200)
+    whole = ExactKernelRidge("gaussian", bandwidth=1.0, alpha="loo").fit(X, Y)
+    monkeypatch.setattr(exact_fit, "_WHOLE", 150)
+    some = ExactKernelRidge("gaussian", bandwidth=1.0, alpha="loo").fit(X, Y)
+    assert whole.alpha_ / 1.5 < some.alpha_ < 1.5 * whole.alpha_
 
 
 @with_and_without_intercept
@@ -230,6 +282,6 @@ def test_what_cannot_fit_is_refused_before_any_work(with_path, monkeypatch):
     n, matrices = 10_000, dense_module._FACTOR + with_path * dense_module._PATH
     monkeypatch.setattr(memory, "available", lambda: matrices * 8.0 * n**2 - 1)
     with pytest.raises(MemoryError, match=r"ExactKernelRidge on 10,000 rows needs .* use Sketched"):
-        check_memory(n, with_path=with_path)
+        check_memory(NumpyTiles(), n, with_path=with_path)
     monkeypatch.setattr(memory, "available", lambda: matrices * 8.0 * n**2)
-    check_memory(n, with_path=with_path)
+    check_memory(NumpyTiles(), n, with_path=with_path)

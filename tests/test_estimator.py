@@ -50,6 +50,7 @@ SKETCHED_DEFAULTS = {
     "sketch_size": "auto",
     "sketch_tol": 0.1,
     "solver": "auto",
+    "noise": "constant",
     "noise_variance": "auto",
     "fit_intercept": True,
     "backend": "auto",
@@ -60,8 +61,11 @@ EXACT_DEFAULTS = {
     "kernel": "auto",
     "bandwidth": "auto",
     "alpha": "loo",
+    "noise": "constant",
     "noise_variance": "auto",
     "fit_intercept": True,
+    "backend": "auto",
+    "dtype": "auto",
 }
 
 

@@ -26,6 +26,7 @@ ROOMS = [
     "kernels",
     "sketches",
     "exact",
+    "loo",
     "backends",
     "precision",
     "rpcholesky",
@@ -41,7 +42,6 @@ ROOMS = [
     "refine",
     "covariance",
     "tuning",
-    "loo",
     "descent",
     "candidates",
     "learning",
@@ -51,7 +51,9 @@ ROOMS = [
     "data",
     "chosen",
     "distribution",
+    "varying",
     "fitted",
+    "solution",
     "selection",
     "exact_fit",
     "checks",
@@ -76,13 +78,13 @@ APART: dict[str, set[str]] = {  # rooms that know only these others
     "kernels": set(),
     "sketches": set(),
     "exact": set(),
-    "backends": {"kernels"},
+    "backends": {"kernels", "loo"},
     "precision": set(),
     "rows": set(),
 }
 LONGEST = 400
 WIDEST = 100
-MOST_CODE = 10650  # lines outside paper/
+MOST_CODE = 11050  # lines outside paper/
 DOCSTRINGS = 0.12, 0.30  # of all lines
 NEEDED = {"numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl"}
 PRECISIONS = {"float16", "float16x2", "float32"}

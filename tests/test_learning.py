@@ -6,9 +6,11 @@ import warnings
 
 import numpy as np
 import pytest
-from helpers import assert_close, normal, uneven
+import torch
+from helpers import DEVICE, assert_close, normal, uneven
 from kernel_of_a_user import RationalQuadratic
 
+from sketchridge.backends import torch_loo
 from sketchridge.descent import FORMS, Chart, descend, started
 from sketchridge.kernels import Gaussian, Matern32, Matern52, Radial
 from sketchridge.learning import cross_fitted_factor, learn, relevance, spreads
@@ -70,6 +72,26 @@ def test_gradients_by_a_map_and_by_alpha(kernel, criterion, weighted, fit_interc
     analytic = ((problem.X.T @ by_U) * towards).sum()
     assert analytic == pytest.approx(along / step, rel=1e-6, abs=1e-7)
     assert by_log_alpha == pytest.approx((above - below) / (2 * step), rel=1e-6, abs=1e-7)
+
+
+@every_kernel
+@both_criteria
+@with_and_without_weights
+@with_and_without_intercept
+@one_target_or_several
+def test_pytorch_computes_the_same_criteria(kernel, criterion, weighted, fit_intercept, q):
+    problem = problem_of(weighted, fit_intercept, q)
+    U = problem.X @ (0.5 * normal(D, D, 2))
+    ours = criterion_at(criterion, kernel, U, 0.07, problem)
+    theirs = torch_loo.criterion_at(criterion, kernel, U, 0.07, problem, torch.device(DEVICE))
+    for mine, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(other, mine, rtol=1e-10, atol=1e-12)
+
+
+def test_pytorch_says_where_the_matrix_is_indefinite():
+    problem = problem_of(False, True, 1)
+    U, device = np.zeros_like(problem.X), torch.device(DEVICE)
+    assert torch_loo.criterion_at("loo", Gaussian(), U, 1e-300, problem, device) is None
 
 
 @every_form

@@ -8,7 +8,7 @@ from helpers import assert_close
 from problems import KERNEL_NAMES, assert_same_answers, classes, intercepts, kinds
 from sklearn.base import clone
 
-from sketchridge import ExactKernelRidge, SketchedKernelRidge
+from sketchridge import ExactKernelRidge, SketchedKernelRidge, selection
 from sketchridge.sketches import SKETCHES
 
 SEED = 0
@@ -187,6 +187,37 @@ def test_constant_y_is_found_by_the_intercept(cls):
     model = cls(fit_intercept=True).fit(X, np.full(N, 3.0))
     np.testing.assert_allclose(model.predict(X), 3.0)
     np.testing.assert_allclose(model.predict(X + 100), 3.0)
+
+
+@classes
+@pytest.mark.usefixtures("defaults")
+@pytest.mark.parametrize("value", [0.0, 5.3])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"bandwidth": 0.5},
+        {"bandwidth": "median"},
+        {"bandwidth": "gcv"},
+        {"kernel": "gaussian", "bandwidth": 0.5},
+        {"kernel": "laplacian"},
+        {"kernel": "linear"},
+    ],
+    ids=str,
+)
+@intercepts
+@pytest.mark.filterwarnings("ignore:.*below the rounding")
+def test_constant_y_is_found_whatever_is_chosen(cls, options, value, fit_intercept, monkeypatch):
+    """Also without an intercept, and where α is chosen for an exact problem too large to see."""
+    if not fit_intercept and options.get("kernel") == "linear":
+        pytest.skip("a linear function is no constant")
+    monkeypatch.setattr(selection, "_COMPLETE", 20)
+    seed = {} if cls is ExactKernelRidge else {"random_state": SEED}
+    model = cls(**options, **seed, fit_intercept=fit_intercept).fit(X, np.full(N, value))
+    np.testing.assert_allclose(model.predict(X), value, rtol=1e-9 if fit_intercept else 1e-2)
+    low, high = model.predict_interval(X, 0.9)
+    assert np.isfinite(low).all()
+    assert (low <= high).all()
 
 
 @classes

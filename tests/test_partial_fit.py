@@ -25,6 +25,8 @@ from problems import (
     y,
 )
 
+from sketchridge import ExactKernelRidge, SketchedKernelRidge
+
 ATTRIBUTES = (
     "lambda_",
     "noise_variance_",
@@ -175,3 +177,39 @@ def test_a_buffer_that_is_used_again_is_not_a_view(make):
         model.partial_fit(buffer, y[first : first + 40])
     whole = split_fit(make(), X, y, [40])
     np.testing.assert_array_equal(model.predict(X), whole.predict(X))
+
+
+def automatic(**parameters):
+    return SketchedKernelRidge(random_state=0, **parameters)
+
+
+automatics = pytest.mark.parametrize("make", [automatic, ExactKernelRidge])
+MANY = points(200)
+NOISY = values(MANY)[:, 0] + np.random.default_rng(5).standard_normal(200)
+
+
+@pytest.mark.usefixtures("defaults")
+@automatics
+@pytest.mark.parametrize("first", [2, 12, 40])
+def test_what_few_rows_taught_of_the_penalty_is_forgotten(make, first):
+    """The kernel they taught is kept; α is that of a fit to all rows with this kernel."""
+    model = split_fit(make(), MANY, NOISY, [first, 120])
+    sketch = {} if make is ExactKernelRidge else {"sketch": model.sketch_}
+    whole = make(kernel=model.kernel_, **sketch).fit(MANY, NOISY)
+    assert_close(model.alpha_, whole.alpha_)
+    assert_close(model.predict(MANY), whole.predict(MANY), condition=10)
+
+
+@pytest.mark.usefixtures("defaults")
+@automatics
+def test_rows_that_taught_nothing_narrow_intervals(make):
+    """Scores of 40 rows are too small because they taught the kernel; those of 160 are not."""
+    model = make().fit(MANY[:40], NOISY[:40])
+    factor = model.fitted_.factor_of_widths
+    assert factor > 1.1
+    model.partial_fit(MANY[40:150], NOISY[40:150]).partial_fit(MANY[150:], NOISY[150:])
+    whole = make(kernel=model.kernel_).fit(MANY, NOISY)
+    wider = (0.2 / factor**2 + 0.8) ** -0.5
+    half = model.predict_interval(MANY)[1] - model.predict(MANY)
+    expected = wider * (whole.predict_interval(MANY)[1] - whole.predict(MANY))
+    assert_close(half, expected, condition=10)

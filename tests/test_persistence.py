@@ -463,6 +463,25 @@ def test_what_is_predicted_may_be_changed(cls):
         np.testing.assert_array_equal(found, wanted)
 
 
+@classes
+@pytest.mark.parametrize("alpha", [0.5, "loo"])
+def test_what_was_found_may_be_changed(cls, alpha):
+    """Attributes are the caller's own too, and their next reading is that of before."""
+    model = cls(alpha=alpha, bandwidth=[0.5, 0.7, 0.9]).fit(X, Y)
+
+    def answers():
+        arrays = [model.eigenvalues_, model.path_.loo, model.kernel_.bandwidth]
+        if cls is SketchedKernelRidge:
+            arrays.append(model.sketch_.indices)
+        return [*arrays, model.predict(X_TEST), *model.predict_interval(X_TEST)]
+
+    before = [a.copy() for a in answers()]
+    for answer in answers():
+        answer[...] = 1
+    for found, wanted in zip(answers(), before, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
 VIEWS = {
     "strides": lambda A: np.repeat(np.repeat(A, 2, axis=0), 3, axis=1)[::2, ::3],
     "backwards": lambda A: A[::-1, ::-1].copy()[::-1, ::-1],

@@ -160,6 +160,18 @@ def test_far_away_a_95_per_cent_interval_reaches_1_to_20_spreads(size, expected)
         assert_close(std * 1.959963984540054, np.full((2, 1), 2.0 * expected))
 
 
+@pytest.mark.parametrize("share", [1e4, 1e300])
+def test_the_noise_of_an_observation_of_little_weight_is_not_cut(share):
+    z = 0.1 * normal(199, 1)
+    bounded, free = predictive(z, spread=np.ones(1), prior=1.0), predictive(z)
+    noise = np.array([1.0, share])
+    for near in (0.0, 1.0):
+        gp = np.full(2, near)
+        for method in ("half_widths", "gaussian_half_widths"):
+            found = getattr(bounded, method)(gp, 0.95, noise_share=noise)[0][1]
+            assert_close(found, getattr(free, method)(gp, 0.95, noise_share=noise)[0][1])
+
+
 def test_near_the_data_nothing_is_raised():
     z = 0.1 * normal(199, 1)
     bounded, free = predictive(z, 0.01, spread=np.ones(1), prior=1.0), predictive(z, 0.01)
@@ -257,3 +269,20 @@ def test_intervals_hold_on_new_observations(n, least, d, bandwidth):
     assert least <= found[1] <= 0.98
     assert 0.70 <= found[0] <= 0.86
     assert least <= found[2] <= 0.985
+
+
+def test_intervals_follow_a_power_of_the_variance_where_errors_do():
+    """Errors that grow more slowly than predicted, and errors that grow as predicted."""
+    rng = np.random.default_rng(0)
+    variances = np.exp(rng.uniform(-8, 0, 500))
+    for power in (0.4, 1.0):
+        r = variances ** (power / 2) * rng.standard_normal(500)
+        scores = scores_of(r[:, None], variances, np.zeros(500))
+        found = predictive_of(scores, 0.0)
+        assert found.power == power
+        new = np.exp(rng.uniform(-8, 0, 4000))
+        half = found.half_widths(new, 0.95)[0][:, 0]
+        held = np.abs(new ** (power / 2) * rng.standard_normal(4000)) <= half
+        assert 0.92 < held.mean() < 0.98
+        uncertain = new > np.quantile(new, 0.9)
+        assert 0.88 < held[uncertain].mean() <= 1

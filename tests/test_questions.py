@@ -144,6 +144,24 @@ def test_every_backend_gives_the_same_covariances(backend, fit_intercept):
         assert_close(found, reference.covariance(X_TEST[:7], kind), kind_of_rounding, condition=100)
 
 
+@backends
+@intercepts
+def test_an_exact_model_on_every_backend(backend, fit_intercept):
+    options = {"fit_intercept": fit_intercept, "noise_variance": 1.0}
+    model = fixed(backend=backend(), **options).fit(X, y, W)
+    reference = fixed(**options).fit(X, y, W)
+    for kind in ("v1", "gp"):
+        found, expected = (m.covariance(X_TEST, kind) for m in (model, reference))
+        assert_close(found, expected, condition=100)
+        found, expected = (m.contrast(A, X_TEST, kind)[1] for m in (model, reference))
+        assert_close(found, expected, condition=100)
+    found, expected = (m.gradient(X_TEST, return_std=True) for m in (model, reference))
+    for one, other in zip(found, expected, strict=True):
+        assert_close(one, other, condition=100)
+    found, expected = (m.marginal_effects() for m in (model, reference))
+    assert_close(found.std_error, expected.std_error, condition=100)
+
+
 @makers
 def test_several_targets_have_a_covariance_each(make):
     model = make().fit(X, Y)
@@ -487,6 +505,19 @@ def test_a_row_given_twice_has_the_effects_of_weight_two(make):
     w[:9] = 2
     once = make(**options).fit(X, y, w)
     assert_close(twice.marginal_effects().effect, once.marginal_effects().effect, condition=1e3)
+
+
+@makers
+def test_effects_average_with_the_weights_that_were_given(make):
+    """Not with those that varying noise makes of them."""
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-1, 1, (300, 2))
+    spread = np.exp(2 * points[:, 0])
+    values = np.sin(3 * points[:, 0]) + spread * rng.standard_normal(300)
+    model = make(alpha="loo", noise="varying", fit_intercept=True).fit(points, values)
+    assert model.fitted_.varying is not None
+    expected = model.gradient(points).mean(axis=0)
+    assert_close(model.marginal_effects().effect, expected, condition=100)
 
 
 def test_binary_features_alone_need_no_derivative():

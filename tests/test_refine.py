@@ -52,12 +52,19 @@ def weights(weighted: bool, n: int = N) -> Array:
     return uneven(n) if weighted else np.ones(n)
 
 
-def small(fit_intercept: bool, weighted: bool, *, lam: float = LAM, sketch_case: Any = None):
+def small(
+    fit_intercept: bool,
+    weighted: bool,
+    *,
+    lam: float = LAM,
+    sketch_case: Any = None,
+    size: int = M,
+):
     """A ridge, a question, and the weights ℓ of exact predictions."""
     X, X_new, w = normal(N, 3), normal(T, 3, seed=7), weights(weighted)
     kernel = Laplacian(1.5).fitted(X)
-    sketch = RPCholeskySketch() if sketch_case is None else sketch_case.make(M, N, 3)
-    basis = basis_for(kernel, X, targets(N, 2) + 3, sketch, M, w=w)
+    sketch = RPCholeskySketch() if sketch_case is None else sketch_case.make(size, N, 3)
+    basis = basis_for(kernel, X, targets(N, 2) + 3, sketch, size, w=w)
     ridge = ridge_for(basis, lam, fit_intercept)
     ell = weights_of_y(values(kernel, X, X), values(kernel, X_new, X), w, lam, fit_intercept)
     return ridge, at(ridge, X_new), ell
@@ -155,6 +162,22 @@ def test_v1_keeps_its_tolerance_whatever_precision_helps(
     assert_allclose(found.variance, std**2, rtol=wanted)
     assert (np.abs(np.sqrt(found.variance) - std) <= found.bound).all()
     assert (found.bound <= (np.sqrt(1 + wanted) - 1) * np.sqrt(found.variance) * (1 + 1e-6)).all()
+
+
+@with_and_without_weights
+@with_and_without_intercept
+@pytest.mark.parametrize("step", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("lam", "wanted"), [(1e-3, 1e-6), (1e-4, 1e-6), (1e-5, 1e-4), (1e-6, 1e-4)]
+)
+def test_a_rounded_first_residual_spoils_no_start_that_is_better(
+    lam, wanted, step, fit_intercept, weighted
+):
+    ridge, query, ell = small(fit_intercept, weighted, lam=lam, size=N)
+    found = v1(ridge, query, theta=0.5, tol=wanted, first="float32", step=step)
+    std = np.sqrt(variance_of(ell, weights(weighted)))
+    assert_allclose(found.variance, std**2, rtol=wanted)
+    assert (np.abs(np.sqrt(found.variance) - std) <= found.bound).all()
 
 
 @with_and_without_weights

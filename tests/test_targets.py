@@ -25,6 +25,8 @@ from problems import (
 )
 from scipy.stats import norm
 
+from sketchridge import ExactKernelRidge
+
 penalties = pytest.mark.parametrize("alpha", [ALPHA, "gcv", "loo"])
 
 
@@ -44,6 +46,34 @@ def test_several_targets_are_one_each(make, fit_intercept):
         assert_close(model.noise_variance_[j], single.noise_variance_)
         assert_close([low[:, j], high[:, j]], single.predict_interval(X_TEST))
         assert_close(model.variance(X_TEST, "gp"), single.variance(X_TEST, "gp"))
+
+
+@classes
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"alpha": "gcv", "fit_intercept": True},
+        {"alpha": "gcv", "fit_intercept": False},
+        {"alpha": "loo", "fit_intercept": False},
+        {"alpha": "loo", "kernel": "auto", "fit_intercept": True},
+        {"bandwidth": "gcv", "fit_intercept": True},
+        {"alpha": "loo", "bandwidth": "auto", "kernel": "auto"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("other", ["constant", "tiny"])
+def test_a_target_that_is_constant_or_tiny_changes_nothing_of_another(cls, options, other):
+    """Weights put the mean of a constant off by rounding, which is no variation."""
+    A = points(120)
+    b = values(A)[:, 0]
+    w = np.random.default_rng(4).uniform(0.1, 1, 120)
+    unit, second = (1.0, np.full(120, 1e9 / 3)) if other == "constant" else (1e10, 1e-148 * b)
+    seed = {} if cls is ExactKernelRidge else {"random_state": SEED}
+    alone = cls(**options, **seed).fit(A, b, w)
+    both = cls(**options, **seed).fit(A, np.column_stack([unit * b, second]), w)
+    assert_close(both.alpha_, alone.alpha_, condition=1e3)
+    assert_close(both.predict(X_TEST)[:, 0] / unit, alone.predict(X_TEST), condition=1e5)
+    assert np.isfinite(both.path_.loo).all()
 
 
 @makers

@@ -69,6 +69,7 @@ class BotorchModel(Model):
         super().__init__()
         fitted = estimator.fitted_
         self.kernel = fitted.kernel
+        self._varying = fitted.varying is not None
         self.kernel.check_slopes()
         if self.kernel.geometry == "opaque":
             raise ValueError(
@@ -109,9 +110,10 @@ class BotorchModel(Model):
         mean, covariance = self.moments(X.to(torch.float64))
         eye = torch.eye(X.shape[-2], dtype=mean.dtype, device=mean.device)
         noise = self.noise
-        if isinstance(observation_noise, torch.Tensor):
+        if isinstance(observation_noise, torch.Tensor) or (observation_noise and self._varying):
             raise ValueError(
-                "observation_noise must be True or False: the noise variance is that of the fit."
+                "observation_noise must be True or False, the noise variance being that of the "
+                "fit, and False where it varies with x (noise='varying')."
             )
         parts = []
         for j in range(self.num_outputs) if output_indices is None else output_indices:
@@ -172,11 +174,12 @@ def _features(ridge: Ridge | DenseRidge) -> dict[str, Array | None]:
     """
     sample = ridge.sample
     if isinstance(ridge, DenseRidge):
-        of_one = sample.backend.solve_triangular(ridge.L, ridge.root)
+        whole = np.tril(sample.backend.host(ridge.factor.L))
+        of_one = sample.backend.solve_triangular(whole, ridge.root)
         return {
             "points": sample.points.host(),
             "root": ridge.root,
-            "L": np.tril(ridge.L),
+            "L": whole,
             "V": None,
             "shrink": np.ones(len(sample)),
             "constant": of_one,

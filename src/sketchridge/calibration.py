@@ -223,6 +223,7 @@ def _gaussian_scores(model: Any, X: Any, y: Array) -> tuple[float | None, float 
     if not hasattr(model, "predictive_variance") or not hasattr(model, "predict"):
         return None, None
     mean = np.asarray(model.predict(X))
-    std = np.sqrt(np.asarray(model.predictive_variance(X)))
+    least = np.finfo(float).eps * max(float(np.abs(y).max()), np.finfo(float).tiny)
+    std = np.maximum(np.sqrt(np.asarray(model.predictive_variance(X))), least)  # not below rounding
     found = crps(y, mean, std), negative_log_density(y, mean, std)
     return float(found[0].mean()), float(found[1].mean())

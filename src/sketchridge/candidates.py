@@ -10,7 +10,14 @@ from scipy.spatial.distance import cdist
 
 from sketchridge.descent import FORMS, Chart, Descent, descend, started
 from sketchridge.kernels import Radial
-from sketchridge.loo import Exact, Problem, solved, squared_distances
+from sketchridge.loo import (
+    Criterion,
+    Exact,
+    Problem,
+    criterion_at,
+    solved,
+    squared_distances,
+)
 
 __all__ = ["Race", "Step", "fitted_model", "kernel_between"]
 
@@ -75,13 +82,20 @@ class Race:
     """Candidates learned on the same rows and compared on others."""
 
     def __init__(
-        self, problem: Problem, criterion: str, forms: Sequence[str], rows: int | None, say: Say
+        self,
+        problem: Problem,
+        criterion: str,
+        forms: Sequence[str],
+        rows: int | None = None,
+        say: Say = lambda text: None,
+        evaluate: Criterion = criterion_at,
     ) -> None:
         self.problem = problem
         self.forms = forms
         self.criterion = criterion
         self.rows = rows
         self.say = say
+        self.evaluate = evaluate
         self.steps: list[Step] = []
 
     def size(self, form: str) -> int:
@@ -151,7 +165,7 @@ class Race:
             chart = started(self.criterion, kernel, problem, form)
         else:
             chart = Chart(form, 1 / near.map.diagonal(), near.alpha)
-        return descend(self.criterion, kernel, problem, chart)
+        return descend(self.criterion, kernel, problem, chart, evaluate=self.evaluate)
 
 
 def _simplest(tried: Sequence[_Candidate]) -> _Candidate:

@@ -22,6 +22,7 @@ __all__ = [
     "check_range",
     "check_times",
     "checked_matrix",
+    "checked_precisions",
     "checked_value",
     "checked_weights",
     "explained",
@@ -103,6 +104,17 @@ def checked_weights(sample_weight: Any, X: Array) -> Array:
     return np.array(w)
 
 
+def checked_precisions(sample_weight: Any, t: int) -> Array:
+    """Weights of t new observations, 1 unless given."""
+    w = checked_weights(sample_weight, np.empty((t, 1)))
+    if not w.all():
+        raise ValueError(
+            f"sample_weight is 0 for {(w == 0).sum()} of {t} new observations, whose noise would "
+            "be infinite: give positive weights, or include_noise=False without weights."
+        )
+    return w
+
+
 def check_range(Y: Array) -> None:
     """Raise ValueError where squares of y leave floating point."""
     largest = np.maximum(Y.max(axis=0), -Y.min(axis=0))
@@ -133,7 +145,9 @@ def check_interval(confidence_level: Any, method: Any, side: Any) -> None:
         raise ValueError(f"Unknown side {side!r}: give 'both', 'lower' or 'upper'.")
 
 
-def check_parameters(kernel: Any, bandwidth: Any, alpha: Any, noise_variance: Any) -> None:
+def check_parameters(
+    kernel: Any, bandwidth: Any, alpha: Any, noise_variance: Any, noise: Any
+) -> None:
     """Raise ValueError for parameters of both estimators that no data could make right."""
     candidates(kernel)
     if not isinstance(alpha, str):
@@ -147,6 +161,8 @@ def check_parameters(kernel: Any, bandwidth: Any, alpha: Any, noise_variance: An
         )
     if isinstance(noise_variance, str) and noise_variance != "auto":
         raise ValueError(f"Unknown noise_variance {noise_variance!r}: give 'auto' or a number.")
+    if not isinstance(noise, str) or noise not in ("constant", "varying"):
+        raise ValueError(f"Unknown noise {noise!r}: give 'constant' or 'varying'.")
 
 
 def check_noise_variance(given: Any, q: int) -> None:

@@ -4,7 +4,7 @@ of the exact problem."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,18 @@ from sketchridge.factor import Sample
 from sketchridge.kernels import Kernel, Radial, ScaledKernel
 from sketchridge.learning import Learned, cross_fitted_factor, learn
 from sketchridge.loo import Problem, best_alpha
+from sketchridge.rows import deviations
 
-__all__ = ["LEARNED", "Chosen", "Penalty", "choose_kernel", "exact_penalty", "widening_factor"]
+__all__ = [
+    "LEARNED",
+    "Chosen",
+    "Penalty",
+    "carried_over",
+    "choose_kernel",
+    "exact_penalty",
+    "learned_penalty",
+    "widening_factor",
+]
 
 Array = np.ndarray
 Say = Callable[[str], None]
@@ -61,6 +71,7 @@ def choose_kernel(settings: Any, data: Data, backend: Backend, seed: int, say: S
             fit_intercept=settings.fit_intercept,
             seed=seed,
             say=say,
+            evaluate=backend.criterion,
         )
         return Chosen(found.kernel.fitted(X), found)
     fixed = [_with_bandwidth(kernel, settings, data, backend) for kernel in settings.kernels]
@@ -146,6 +157,26 @@ def exact_penalty(sample: Sample, data: Data, fit_intercept: bool, seed: int) ->
     return Penalty(path.alpha * float(data.w.mean()), float(np.sqrt(chosen)))
 
 
+def learned_penalty(learned: Learned | None, data: Data) -> float | None:
+    """α that the restricted likelihood found with the kernel, for these rows; None elsewhere."""
+    if learned is None or learned.criterion != "reml" or learned.alpha is None:
+        return None
+    return learned.alpha * float(data.w.mean())
+
+
+def carried_over(
+    learned: Learned | None, factor: float, share: float
+) -> tuple[Learned | None, float]:
+    """What was learned and the factor of widths, once the rows before are but a share of all.
+
+    α is left to be chosen anew. Leave-one-out scores of the rows before are too small by the
+    factor f, those of others are not: share/f² + 1 − share is their common mean square.
+    """
+    if learned is None:
+        return None, factor
+    return replace(learned, alpha=None), (share / factor**2 + 1 - share) ** -0.5
+
+
 def widening_factor(chosen: Chosen, data: Data, fit_intercept: bool, seed: int, say: Say) -> float:
     """By how much intervals are to be wider because the kernel was learned on the same rows."""
     found = chosen.learned
@@ -167,8 +198,7 @@ def _problem(data: Data, rows: Array, fit_intercept: bool) -> Problem:
     """Some rows, with targets in standard deviations and weights with mean 1."""
     w = data.w
     Y = data.Y
-    mean = w @ Y / w.sum()
-    deviation = np.sqrt(w @ (Y - mean) ** 2 / w.sum())
+    deviation = deviations(Y, w, fit_intercept)
     varies = deviation > 0
     scaled = Y[:, varies] / deviation[varies]
     return Problem(data.X[rows], scaled[rows], w[rows] / w.mean(), fit_intercept)

@@ -8,7 +8,7 @@ variances.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import lapack
 
 from sketchridge.backends import Tall
 from sketchridge.dense import DenseRidge
@@ -45,19 +45,13 @@ def refined_covariance(
 def dense_covariance(ridge: DenseRidge, query: Query, kind: str) -> Array:
     """The covariance of the kind "v1" or "gp": (t, t). O(n²t + nt²)."""
     ridge.sample.backend.reserve(_MATRICES * len(query) ** 2, _what(query))
-    root, lam = ridge.root, ridge.lam
-    cross = query.cross() if kind == "gp" else np.zeros((len(query), len(query)))
-    k = query.columns(ridge.sample).host() * root[:, None]  # (n, t)
-    middle = solve_triangular(ridge.L, k, lower=True, check_finite=False)
-    z = solve_triangular(ridge.L, middle, lower=True, trans="T", check_finite=False)
-    missing = np.zeros(len(query))
-    if ridge.fit_intercept:
-        missing = query.constant - root @ z
-        z += np.outer(ridge.constant, lam / ridge.gap * missing)
+    middle, z, missing = ridge.weights(query)
     if kind == "v1":
-        return z.T @ z / ridge.sample.total
-    left = _clipped(cross - middle.T @ middle)
-    return left + np.outer(missing, missing) * (lam / ridge.gap if ridge.fit_intercept else 0.0)
+        return z.gram() / ridge.sample.total
+    left = _clipped(query.cross() - middle.gram())
+    if missing is not None:
+        left += np.outer(missing, missing) * (ridge.lam / ridge.gap)
+    return left
 
 
 def half(C: Array) -> Array:

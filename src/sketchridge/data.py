@@ -118,8 +118,7 @@ def question(sample: Sample, data: Data, X: Array) -> AtPoints:
 
 def scaled_path(basis: Basis, fit_intercept: bool, data: Data, unit: float) -> tuning.LambdaPath:
     """The λ path in units of the kernel and of y²."""
-    variances = tuning.target_scales(data.rows.Y, data.w)
-    scales = variances * data.scale**2
+    scales = tuning.target_scales(data.Y, data.w, data.scale)
     path = tuning.lambda_path(basis, fit_intercept, scales)
     return tuning.LambdaPath(path.lam * unit, path.df, path.gcv, path.loo)
 

@@ -6,29 +6,24 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
 
-from sketchridge.backends import memory
+from sketchridge.backends import Backend, Cholesky, Tall
 from sketchridge.factor import Sample
 from sketchridge.query import Query
 
 __all__ = ["DenseRidge", "check_memory", "dense_ridge"]
 
 Array = np.ndarray
-_COLUMNS = 2048  # of a matrix handled at a time
-_FACTOR = 4  # n×n matrices that a factorisation and its blocks take
+_FACTOR = 2  # n×n matrices that a factorisation and its blocks take
 _EPS = np.finfo(float).eps
 _PATH = 6  # those that the λ path takes besides
+_REMEDY = "use SketchedKernelRidge, or fewer rows"
 
 
-def check_memory(n: int, *, with_path: bool) -> None:
+def check_memory(backend: Backend, n: int, *, with_path: bool) -> None:
     """Refuse what cannot fit, before any work."""
     matrices = _FACTOR + with_path * _PATH
-    memory.check(
-        matrices * 8.0 * n**2,
-        f"ExactKernelRidge on {n:,} rows",
-        "use SketchedKernelRidge, or fewer rows",
-    )
+    backend.reserve(matrices * float(n) ** 2, f"ExactKernelRidge on {n:,} rows", _REMEDY)
 
 
 def dense_ridge(sample: Sample, Y: Array, lam: float, fit_intercept: bool) -> DenseRidge:
@@ -54,14 +49,10 @@ class DenseRidge:
         return np.sqrt(self.sample.weights.host()[:, 0] / self.sample.total)
 
     @cached_property
-    def L(self) -> Array:
-        """L Lᵀ = K + λI: (n, n), lower triangular; what stands above the diagonal is not used."""
-        M = self.sample.backend.block(self.sample.points, self.sample.points).host()
-        M *= self.root[:, None]
-        M *= self.root
-        np.fill_diagonal(M, M.diagonal() + self.lam)
+    def factor(self) -> Cholesky:
+        """L Lᵀ = K + λI."""
         try:
-            return _cholesky(M.T)
+            return self._backend.dense(self.sample.points, self._root, self.lam)
         except np.linalg.LinAlgError:
             alpha = self.sample.total * self.lam * self.sample.points.kernel.unit
             raise ValueError(
@@ -70,26 +61,14 @@ class DenseRidge:
             ) from None
 
     def solve(self, B: Array) -> Array:
-        """(K + λI)⁻¹ B."""
-        half = solve_triangular(self.L, B, lower=True, check_finite=False)
-        return solve_triangular(self.L, half, lower=True, trans="T", check_finite=False)
+        """(K + λI)⁻¹ B, for B (n,) or (n, t)."""
+        columns = self._backend.tall(B.reshape(len(B), -1))
+        return self.factor.solve(columns).host().reshape(B.shape)
 
     @cached_property
     def inverse_diagonal(self) -> Array:
-        """The diagonal of (K + λI)⁻¹, the column norms² of L⁻¹: (n,). O(n³)."""
-        n = len(self.L)
-        diagonal = np.empty(n)
-        for c in _blocks(n):
-            columns = np.eye(n - c.start, c.stop - c.start, order="F")
-            below = solve_triangular(
-                self.L[c.start :, c.start :],
-                columns,
-                lower=True,
-                overwrite_b=True,
-                check_finite=False,
-            )
-            diagonal[c] = (below**2).sum(axis=0)
-        return diagonal
+        """The diagonal of (K + λI)⁻¹: (n,). O(n³)."""
+        return self.factor.inverse_diagonal()
 
     @cached_property
     def constant(self) -> Array:
@@ -138,17 +117,17 @@ class DenseRidge:
 
     def mean(self, query: Query) -> Array:
         """k_xᵀω + offset: (t, q)."""
-        omega = self.sample.backend.tall(self.coefficients)
+        omega = self._backend.tall(self.coefficients)
         sums = query.against(self.sample, omega, "float64").host()
         return np.outer(query.constant, self.offset) + sums
 
     def v1(self, query: Query) -> Array:
-        """V1(x) = ‖(K+λI)⁻¹M^½k_x‖²/Σw: (t,). O(n²) a point."""
-        return query.in_blocks(len(self.L), lambda some: self._parts(some)[0])
+        """V1(x) = ‖(K+λI)⁻¹M^½k_x‖²/Σw: (t,). O(n²) per point."""
+        return query.in_blocks(len(self.factor), lambda some: self._parts(some)[0])
 
     def gp(self, query: Query) -> Array:
         """k(x,x) − k_xᵀM^½(K+λI)⁻¹M^½k_x: (t,)."""
-        return query.in_blocks(len(self.L), lambda some: self._budget(some)[1])
+        return query.in_blocks(len(self.factor), lambda some: self._budget(some)[1])
 
     def bias2(self, query: Query) -> Array:
         """gp − α V1, the worst squared bias over the unit ball: (t,).
@@ -167,12 +146,12 @@ class DenseRidge:
             bias2[known[better]] = inside[better]
             return bias2
 
-        return query.in_blocks(len(self.L), block)
+        return query.in_blocks(len(self.factor), block)
 
     def _bias2_at(self, rows: Array) -> tuple[Array, Array]:
         """vᵀKv with v = M^(−½)e_i − z, the weights of what is left of k_x at row i, and
         vᵀ(K + λI)v, from which it is a difference: each (t,)."""
-        unit = np.zeros((len(self.L), len(rows)))
+        unit = np.zeros((len(self.factor), len(rows)))
         unit[rows, np.arange(len(rows))] = 1 / self.root[rows]
         t = self.solve(unit)
         v = self.lam * t
@@ -193,31 +172,32 @@ class DenseRidge:
     def _parts(self, query: Query) -> tuple[Array, Array, Array | float]:
         """V1, what gp is below k(x, x), and what the constant adds to it: without k(x, x), which a
         precomputed kernel does not know."""
-        k = query.columns(self.sample).host() * self.root[:, None]  # (n, t)
-        half = solve_triangular(self.L, k, lower=True, check_finite=False)
-        explained = (half**2).sum(axis=0)
-        z = solve_triangular(self.L, half, lower=True, trans="T", check_finite=False)
-        of_constant: Array | float = 0.0
-        if self.fit_intercept:
-            missing = query.constant - self.root @ z
-            z += np.outer(self.constant, self.lam / self.gap * missing)
-            of_constant = missing**2 * self.lam / self.gap
-        return (z**2).sum(axis=0) / self.sample.total, explained, of_constant
+        half, z, missing = self.weights(query)
+        of_constant = 0.0 if missing is None else missing**2 * self.lam / self.gap
+        return _squares(z) / self.sample.total, _squares(half), of_constant
+
+    def weights(self, query: Query) -> tuple[Tall, Tall, Array | None]:
+        """L⁻¹M^½k_x, the weights z = (K+λI)⁻¹M^½k_x, moved to the sum that they must have, each
+        (n, t), and 1 − 1ᵀℓ (t,) before that, where there is an intercept."""
+        half = self.factor.half(query.columns(self.sample).scaled(self._root))
+        z = self.factor.finish(half)
+        if not self.fit_intercept:
+            return half, z, None
+        missing = query.constant - self._root.gram(z)[0]
+        push = self.lam / self.gap * missing
+        constant = self._backend.tall(self.constant[:, None])
+        return half, z.map(lambda z, c, a: z + c * a, constant, small=(push,)), missing
+
+    @property
+    def _backend(self) -> Backend:
+        return self.sample.backend
+
+    @cached_property
+    def _root(self) -> Tall:
+        """√(w/Σw) where the backend computes: (n, 1)."""
+        return self._backend.tall(self.root[:, None])
 
 
-def _cholesky(M: Array) -> Array:
-    """L with M = L Lᵀ, in place of M's lower triangle.
-
-    Block by block, since the threaded LAPACK routine of OpenBLAS corrupts memory from about
-    n = 15,000 up.
-    """
-    for j in _blocks(len(M)):
-        done, below = slice(0, j.start), slice(j.stop, len(M))
-        M[j.start :, j] -= M[j.start :, done] @ M[j, done].T
-        M[j, j] = cholesky(M[j, j], lower=True, check_finite=False)
-        M[below, j] = solve_triangular(M[j, j], M[below, j].T, lower=True, check_finite=False).T
-    return M
-
-
-def _blocks(n: int) -> list[slice]:
-    return [slice(i, min(i + _COLUMNS, n)) for i in range(0, n, _COLUMNS)]
+def _squares(T: Tall) -> Array:
+    """The squared lengths of the columns: (t,)."""
+    return T.sum(lambda t: (t * t).sum(axis=0))

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
 
 from sketchridge.kernels import Radial
-from sketchridge.loo import Problem, criterion_at
+from sketchridge.loo import Criterion, Problem, criterion_at
 
 __all__ = ["FORMS", "Chart", "Descent", "descend", "median_distance", "started"]
 
@@ -128,6 +128,7 @@ def descend(
     theta: Array | None = None,
     *,
     evaluations: int = _EVALUATIONS,
+    evaluate: Criterion = criterion_at,
 ) -> Descent:
     """L-BFGS-B from θ, the chart's start unless given; the best of all values met is kept."""
     begun = time.perf_counter()
@@ -137,7 +138,7 @@ def descend(
     def objective(theta: Array) -> tuple[float, Array]:
         nonlocal best
         U = chart.coordinates(theta, problem.X)
-        found = criterion_at(criterion, kernel, U, float(np.exp(theta[-1])), problem)
+        found = evaluate(criterion, kernel, U, float(np.exp(theta[-1])), problem)
         if found is None:
             values.append(_FLOOR)
             return _FLOOR, np.zeros_like(theta)

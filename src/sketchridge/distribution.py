@@ -1,65 +1,96 @@
-"""The predictive distribution of a fit, from its leave-one-out errors."""
+"""Leave-one-out errors of a fit, and the predictive distribution that they make."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sketchridge.data import Data
 from sketchridge.kernels import Kernel, Radial
 from sketchridge.predictive import Predictive, predictive_of
-from sketchridge.scores import each_observation, scores_of, spread_of
+from sketchridge.scores import Scores, each_observation, scores_of, spread_of
 
-__all__ = ["distribution"]
+__all__ = ["LeftOut", "distribution"]
 
 Array = np.ndarray
 _EPS = np.finfo(float).eps
 
 
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Every distinct row predicted without itself, in the data's own units.
+
+    ``left`` is 1 − the smoother's diagonal: 1/B_ii = α/(w_i·left_i) for the model that it is of.
+    Either ``residuals`` e of that model are given, whose error is e_i/left_i, or dual coefficients
+    a of the exact mean. Those are divided by the exact diagonal, of which a sketched model knows
+    all but a ``share`` of c_i, what it leaves unexplained: the error is a_i(1/B_ii + share·c_i).
+    """
+
+    data: Data
+    alpha: float
+    left: Array  # (n,)
+    residuals: Array | None = None  # (n, q)
+    dual: Array | None = None  # (n, q)
+    unexplained: Array | float = 0.0  # (n,): c
+    share: float = 1.0
+    landmarks: Array | None = None  # rows that are not counted where others are enough
+    noise_ratio: Array | float = 1.0  # (n,): g without the row over g, where noise varies
+
+    @property
+    def variances(self) -> Array:
+        """1/B_ii: (n,)."""
+        return self.alpha / self.data.w / np.maximum(self.left, _EPS)
+
+    @property
+    def errors(self) -> Array:
+        """In units of y: (n, q)."""
+        if self.dual is None:
+            assert self.residuals is not None
+            found = self.residuals / np.maximum(self.left, _EPS)[:, None]
+        else:
+            found = self.dual * (self.variances + self.share * self.unexplained)[:, None]
+        return found * self.data.scale
+
+    def mean_square(self, w: Array) -> float:
+        """Mean of the squared errors with weights w (n,), over targets too, in units of y²."""
+        return float((w @ self.errors**2 / w.sum()).mean())
+
+    @property
+    def scores(self) -> Scores:
+        """Of all observations as they were given."""
+        found = scores_of(
+            self.errors,
+            self.variances,
+            self.alpha / self.data.w,
+            unexplained=self.unexplained,
+            landmarks=self.landmarks,
+        )
+        every = each_observation(found, self.data.rows, self.alpha)
+        ratio = np.broadcast_to(self.noise_ratio, len(self.data.w))
+        return every.with_noise(every.noise * ratio[every.at])
+
+
 def distribution(
-    data: Data,
+    left_out: LeftOut,
     kernel: Kernel,
-    alpha: float,
-    left: Array,
     *,
-    residuals: Array | None = None,
-    dual: Array | None = None,
-    unexplained: Array | float = 0.0,
-    share: float = 1.0,
-    landmarks: Array | None = None,
     factor: float = 1.0,
     noise_variance: Array | None = None,
     fit_intercept: bool,
 ) -> Predictive:
-    """From ``left``, 1 − the smoother's diagonal (n,), and either the fit's residuals (n, q) or the
-    exact model's dual coefficients a (n, q), both in the data's own units.
+    """The distribution of new observations.
 
-    1/B_ii = α/(w_i·left_i); with residuals e the leave-one-out error is e_i/left_i. Dual
-    coefficients are divided by the exact diagonal, of which the sketched model knows all but a
-    ``share`` of c_i, what it leaves unexplained: the error is a_i(1/B_ii + share·c_i). A
-    ``noise_variance`` (q,) that is given stands for the amplitude found, ŝ² = σ²/α.
+    A ``noise_variance`` (q,) that is given stands for the amplitude found, ŝ² = σ²/α.
     """
-    noise = alpha / data.w
-    left = np.maximum(left, _EPS)
-    variances = noise / left
-    if dual is None:
-        assert residuals is not None
-        errors = residuals / left[:, None]
-    else:
-        errors = dual * (variances + share * unexplained)[:, None]
-    scores = scores_of(
-        errors * data.scale,
-        variances,
-        noise,
-        unexplained=unexplained,
-        landmarks=landmarks,
-    )
+    data = left_out.data
     found = predictive_of(
-        each_observation(scores, data.rows, alpha),
-        alpha,
+        left_out.scores,
+        left_out.alpha,
         factor=factor,
         spread=spread_of(data.rows.Y, data.w, fit_intercept),
         prior=1.0 if isinstance(kernel, Radial) else None,
     )
-    return found if noise_variance is None else replace(found, amplitude=noise_variance / alpha)
+    if noise_variance is None:
+        return found
+    return replace(found, amplitude=noise_variance / left_out.alpha)

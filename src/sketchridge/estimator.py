@@ -14,6 +14,7 @@ from sketchridge.checks import check_positive
 from sketchridge.covariance import refined_covariance, sketched_covariance
 from sketchridge.data import Data
 from sketchridge.fitted import Fitted, Settings
+from sketchridge.notices import warn
 from sketchridge.progress import status
 from sketchridge.query import Query
 from sketchridge.refine import refined_variance, v1
@@ -24,6 +25,7 @@ from sketchridge.tuning import predicted_error
 
 __all__ = ["SketchedKernelRidge"]
 
+_LARGE_GAP = 2.0  # V2/V3 above which a standard deviation is not returned without a word
 _TOL = 0.01  # of "v1", unless given
 
 
@@ -56,6 +58,8 @@ class SketchedKernelRidge(KernelRegressor):
         automatic sketch is complete, and its mean exact.
     noise_variance : σ², one for each target, or "auto": from leave-one-out errors with alpha="loo",
         otherwise from the residuals.
+    noise : "constant", or "varying": the noise variance σ²(x) is learned from leave-one-out errors,
+        rows are weighted by its inverse and intervals follow it, where they gain by that.
     fit_intercept : fit an unpenalised constant jointly.
     backend : where kernel products are computed: "auto", a name of
         `sketchridge.backends.BACKENDS` or a backend object.
@@ -100,6 +104,7 @@ class SketchedKernelRidge(KernelRegressor):
         sketch_size: Any = "auto",
         sketch_tol: float = 0.1,
         solver: str = "auto",
+        noise: str = "constant",
         noise_variance: Any = "auto",
         fit_intercept: bool = True,
         backend: Any = "auto",
@@ -113,6 +118,7 @@ class SketchedKernelRidge(KernelRegressor):
         self.sketch_size = sketch_size
         self.sketch_tol = sketch_tol
         self.solver = solver
+        self.noise = noise
         self.noise_variance = noise_variance
         self.fit_intercept = fit_intercept
         self.backend = backend
@@ -252,12 +258,12 @@ class SketchedKernelRidge(KernelRegressor):
     @property
     def sketch_(self) -> Sketch:
         """The sketch, to be used again or grown; its columns are the distinct training rows."""
-        return self._found.factor.sketch
+        return copy.deepcopy(self._found.factor.sketch)
 
     @property
     def sketch_size_(self) -> int:
         """Its number of rows m."""
-        return self.sketch_.size
+        return self._found.factor.sketch.size
 
     @property
     def certificate_(self) -> Certificate:
@@ -301,6 +307,17 @@ class SketchedKernelRidge(KernelRegressor):
             with status("Bounding the norm of K − K̂"):
                 return norm_certificate(found.ridge, np.random.default_rng(found.settings.seed))
         raise ValueError(f"Unknown certificate {method!r}: give 'trace' or 'norm'.")
+
+    def _warn_about(self, std: Array) -> None:
+        super()._warn_about(std)
+        if self.gap_ > _LARGE_GAP:
+            warn(
+                f"The sketch of {self.sketch_size_} rows is small for this alpha: V2 and V3 are "
+                f"apart by a factor of {self.gap_:.3g}, and standard deviations may be off by a "
+                f"factor of {1 + predicted_error(self.gap_):.2g}. Give a larger sketch_size, or "
+                "ask for variance(X, kind='v1'), which is exact. Means and intervals do not depend "
+                "on it."
+            )
 
     def _settings(self, old: Fitted | None) -> Settings:
         """The seed is drawn at a fit and kept by those that go on from it."""

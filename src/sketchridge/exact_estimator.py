@@ -7,6 +7,7 @@ from typing import Any
 from sketchridge.covariance import dense_covariance
 from sketchridge.data import Data
 from sketchridge.exact_fit import ExactFitted, ExactSettings, extend_exact, select_exact
+from sketchridge.precision import check_full
 from sketchridge.progress import status
 from sketchridge.query import Query
 from sketchridge.regressor import Array, KernelRegressor, Say
@@ -32,7 +33,12 @@ class ExactKernelRidge(KernelRegressor):
         is within 1% of the least; or "gcv".
     noise_variance : σ², one for each target, or "auto": from leave-one-out errors with alpha="loo",
         otherwise from the residuals.
+    noise : "constant", or "varying": the noise variance σ²(x) is learned from leave-one-out errors,
+        rows are weighted by its inverse and intervals follow it, where they gain by that.
     fit_intercept : fit an unpenalised constant jointly.
+    backend : "auto" (a GPU, if there is one, from 2,048 rows on), "numpy", "torch", "triton" or a
+        backend object.
+    dtype : "auto" or "float64", which are the same: a Cholesky factor of n rows needs all digits.
 
     Attributes
     ----------
@@ -63,14 +69,20 @@ class ExactKernelRidge(KernelRegressor):
         *,
         bandwidth: Any = "auto",
         alpha: Any = "loo",
+        noise: str = "constant",
         noise_variance: Any = "auto",
         fit_intercept: bool = True,
+        backend: Any = "auto",
+        dtype: str = "auto",
     ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.alpha = alpha
+        self.noise = noise
         self.noise_variance = noise_variance
         self.fit_intercept = fit_intercept
+        self.backend = backend
+        self.dtype = dtype
 
     def variance(self, X: Any, kind: str = "v1") -> Array:
         """The variance of the prediction at each row of X.
@@ -97,8 +109,17 @@ class ExactKernelRidge(KernelRegressor):
     def _covariance(self, query: Query, kind: str) -> Array:
         return dense_covariance(self._fitted.ridge, query, kind)
 
+    @property
+    def backend_(self) -> str:
+        """The name of the backend that holds the n×n matrix."""
+        return self._found.sample.backend.name
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_full(self.dtype, type(self).__name__)
+
     def _settings(self, old: Any) -> ExactSettings:
-        return ExactSettings(**self._shared_settings())
+        return ExactSettings(**self._shared_settings(), backend=self.backend)
 
     def _selected(self, settings: ExactSettings, data: Data, say: Say) -> ExactFitted:
         return select_exact(settings, data, say)

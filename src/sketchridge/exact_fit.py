@@ -10,9 +10,15 @@ from typing import Any
 import numpy as np
 
 from sketchridge import tuning
-from sketchridge.backends import NumpyTiles
+from sketchridge.backends import LARGE, Backend, as_backend
 from sketchridge.basis import Basis, basis_of
-from sketchridge.chosen import choose_kernel, widening_factor
+from sketchridge.chosen import (
+    carried_over,
+    choose_kernel,
+    exact_penalty,
+    learned_penalty,
+    widening_factor,
+)
 from sketchridge.data import (
     Data,
     estimated_noise,
@@ -23,18 +29,21 @@ from sketchridge.data import (
     warn_of_the_noise,
 )
 from sketchridge.dense import DenseRidge, check_memory, dense_ridge
-from sketchridge.distribution import distribution
-from sketchridge.factor import Sample, factorize
+from sketchridge.distribution import LeftOut, distribution
+from sketchridge.factor import Sample, factorize, sample_of
 from sketchridge.kernels import Kernel
 from sketchridge.learning import Learned
 from sketchridge.predictive import Predictive
 from sketchridge.query import AtPoints, Query
 from sketchridge.sketches import RPCholeskySketch
+from sketchridge.varying import Varying, better, varying_noise
 
 __all__ = ["ExactFitted", "ExactSettings", "extend_exact", "select_exact"]
 
 Array = np.ndarray
 _SEED = 0  # of the rows on which a kernel is learned
+_WHOLE = 4096  # rows up to which the penalty is chosen on all of them
+_WORTH = 2048  # rows from which a GPU is worth sending them to
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,8 @@ class ExactSettings:
     alpha: float | str
     noise_variance: Any  # None where it is estimated
     fit_intercept: bool
+    backend: Any = "auto"
+    noise: str = "constant"  # or "varying"
 
     @property
     def kernel(self) -> Kernel:
@@ -66,6 +77,7 @@ class ExactFitted:
     chosen_eigenvalues: Array | None
     learned: Learned | None = None  # how the kernel was found
     factor_of_widths: float = 1.0  # by which intervals are wider because it was
+    varying: Varying | None = None  # noise that varies with x
     saved_predictive: Predictive | None = None  # of a model that was loaded
 
     @property
@@ -86,14 +98,32 @@ class ExactFitted:
         """The distribution of new observations, from leave-one-out errors. O(n³)."""
         if self.saved_predictive is not None:
             return self.saved_predictive
-        given = None if self.settings.noise_variance is None else self.noise
-        return _predictive(self.ridge, self.data, self.settings, self.factor_of_widths, given)
+        return distribution(
+            self.left_out,
+            self.kernel,
+            factor=self.factor_of_widths,
+            noise_variance=None if self.settings.noise_variance is None else self.noise,
+            fit_intercept=self.settings.fit_intercept,
+        )
+
+    @property
+    def left_out(self) -> LeftOut:
+        """Every row predicted without itself."""
+        return _left_out(self.ridge, self.data, self.varying)
 
     @cached_property
     def loo_error(self) -> float:
-        """Weighted mean of the squared leave-one-out errors."""
-        errors = self.data.scale * self.ridge.residuals() / self.ridge.left()[:, None]
-        return float((self.data.w @ errors**2 / self.data.w.sum()).mean())
+        """Weighted mean of the squared leave-one-out errors, in units of y²."""
+        return self.left_out.mean_square(self.plain.w)
+
+    def noise_share(self, query: AtPoints) -> Array | float:
+        """g(x), the noise of a new observation over that of a row of weight 1: 1, or (t,)."""
+        return 1.0 if self.varying is None else self.varying.at(query.points, self.sample)
+
+    @property
+    def plain(self) -> Data:
+        """The data with the weights that were given, whatever varying noise has made of them."""
+        return self.data if self.varying is None else self.varying.plain
 
     @cached_property
     def path(self) -> tuning.LambdaPath:
@@ -111,7 +141,7 @@ class ExactFitted:
 
     @property
     def _basis(self) -> Basis:
-        check_memory(len(self.sample), with_path=True)
+        check_memory(self.sample.backend, len(self.sample), with_path=True)
         return _complete(self.sample, self.data)
 
     def __deepcopy__(self, memo: Any) -> ExactFitted:
@@ -129,12 +159,13 @@ class ExactFitted:
             "path": self.chosen_path,
             "eigenvalues": self.chosen_eigenvalues,
             "learned": self.learned,
+            "varying": self.varying,
             "predictive": self.predictive,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         data, settings = state["data"], state["settings"]
-        sample = placed(NumpyTiles(), state["kernel"], data)
+        sample = placed(_backend(settings, data), state["kernel"], data)
         ridge = DenseRidge(sample, data.Y, state["lam"], settings.fit_intercept, state["solution"])
         values = {
             "settings": settings,
@@ -145,6 +176,7 @@ class ExactFitted:
             "chosen_path": state["path"],
             "chosen_eigenvalues": state["eigenvalues"],
             "learned": state["learned"],
+            "varying": state["varying"],
             "factor_of_widths": state["predictive"].factor,
             "saved_predictive": state["predictive"],
         }
@@ -153,12 +185,14 @@ class ExactFitted:
 
 def select_exact(settings: ExactSettings, data: Data, say: Callable[[str], None]) -> ExactFitted:
     """Choose whatever is left open, and fit. O(n³) time, O(n²) memory."""
-    backend = NumpyTiles()
-    check_memory(len(data.rows), with_path=isinstance(settings.alpha, str))
-    chosen = choose_kernel(settings, data, backend, _SEED, say)
-    widths = widening_factor(chosen, data, settings.fit_intercept, _SEED, say)
+    backend = _backend(settings, data)
+    check_memory(backend, len(data.rows), with_path=_sees_all(settings, data))
+    with backend.alone():
+        chosen = choose_kernel(settings, data, backend, _SEED, say)
+        widths = widening_factor(chosen, data, settings.fit_intercept, _SEED, say)
     sample = placed(backend, chosen.kernel, data)
-    return _finished(settings, data, sample, chosen.learned, widths, say)
+    fitted = _finished(settings, data, sample, chosen.learned, widths, say)
+    return _with_varying_noise(fitted, say)
 
 
 def extend_exact(
@@ -170,10 +204,31 @@ def extend_exact(
     say: Callable[[str], None],
 ) -> ExactFitted:
     """The fit to all rows, with the kernel as it was."""
-    data, _ = extended_data(old.data, X, Y, w, settings.fit_intercept)
-    check_memory(len(data.rows), with_path=isinstance(settings.alpha, str))
-    sample = placed(NumpyTiles(), old.kernel, data)
-    return _finished(settings, data, sample, old.learned, old.factor_of_widths, say)
+    data, _ = extended_data(old.plain, X, Y, w, settings.fit_intercept)
+    backend = _backend(settings, data)
+    check_memory(backend, len(data.rows), with_path=_sees_all(settings, data))
+    sample = placed(backend, old.kernel, data)
+    share = len(old.data.rows) / len(data.rows)
+    learned, widths = carried_over(old.learned, old.factor_of_widths, share)
+    fitted = _finished(settings, data, sample, learned, widths, say)
+    return _with_varying_noise(fitted, say)
+
+
+def _with_varying_noise(fitted: ExactFitted, say: Callable[[str], None]) -> ExactFitted:
+    """The fit again with rows weighted by the inverse of their noise, as in `selection`."""
+    settings = fitted.settings
+    if settings.noise == "constant":
+        return fitted
+    sample = fitted.sample
+    scores = fitted.left_out.scores
+    with sample.backend.alone():
+        found = varying_noise(fitted.data, sample, scores, None, seed=_SEED)
+    if found is None:
+        return fitted
+    data = found.weighted(sample)
+    weighted = sample_of(sample.points, data.w)
+    widths = fitted.factor_of_widths
+    return better(fitted, _finished(settings, data, weighted, fitted.learned, widths, say, found))
 
 
 def _finished(
@@ -183,13 +238,17 @@ def _finished(
     learned: Learned | None,
     widths: float,
     say: Callable[[str], None],
+    varying: Varying | None = None,
 ) -> ExactFitted:
     say(f"Fitting {len(sample):,} rows exactly")
     unit = sample.points.kernel.unit
     path = None
     eigenvalues = None
-    if settings.alpha == "loo" and learned is not None and learned.criterion == "reml":
-        lam = learned.alpha * float(data.w.mean()) / sample.total
+    alpha = learned_penalty(learned, data)
+    if settings.alpha == "loo" and alpha is not None:
+        lam = alpha / sample.total
+    elif settings.alpha == "loo" and len(sample) > _WHOLE:
+        lam = exact_penalty(sample, data, settings.fit_intercept, _SEED).alpha / sample.total
     elif isinstance(settings.alpha, str):
         basis = _complete(sample, data)
         path = _path(basis, settings, data)
@@ -200,11 +259,22 @@ def _finished(
     else:
         lam = float(settings.alpha) / sample.total / unit
     ridge = dense_ridge(sample, data.Y, lam, settings.fit_intercept)
-    noise, predictive = _noise(settings, data, ridge, widths)
+    noise, predictive = _noise(settings, data, ridge, widths, varying)
     kernel = sample.points.kernel
-    return ExactFitted(
-        settings, data, kernel, ridge, noise, path, eigenvalues, learned, widths, predictive
-    )
+    found = (noise, path, eigenvalues, learned, widths, varying, predictive)
+    return ExactFitted(settings, data, kernel, ridge, *found)
+
+
+def _backend(settings: ExactSettings, data: Data) -> Backend:
+    """The one asked for; "auto" is a GPU for fewer rows than where work grows as n."""
+    opaque = settings.kernel.geometry == "opaque"  # evaluated on the host
+    many = len(data.rows) >= _WORTH and not opaque
+    return as_backend(settings.backend, LARGE if many else 0)
+
+
+def _sees_all(settings: ExactSettings, data: Data) -> bool:
+    """Whether the penalty is chosen on a λ path of all rows."""
+    return settings.alpha == "gcv" or (settings.alpha == "loo" and len(data.rows) <= _WHOLE)
 
 
 def _complete(sample: Sample, data: Data) -> Basis:
@@ -219,7 +289,11 @@ def _path(basis: Basis, settings: ExactSettings, data: Data) -> tuning.LambdaPat
 
 
 def _noise(
-    settings: ExactSettings, data: Data, ridge: DenseRidge, widths: float
+    settings: ExactSettings,
+    data: Data,
+    ridge: DenseRidge,
+    widths: float,
+    varying: Varying | None,
 ) -> tuple[Array, Predictive | None]:
     """σ², given or estimated, and the distribution it was taken from: as in `selection`."""
     if settings.noise_variance is not None:
@@ -228,26 +302,18 @@ def _noise(
         return np.broadcast_to(given, (q,)).copy(), None
     warn_of_the_noise(data)
     if settings.alpha == "loo":
-        found = _predictive(ridge, data, settings, widths)
+        found = distribution(
+            _left_out(ridge, data, varying),
+            ridge.sample.points.kernel,
+            factor=widths,
+            fit_intercept=settings.fit_intercept,
+        )
         return found.noise_variance, found
     squares = data.w @ ridge.residuals() ** 2
     return estimated_noise(data, squares, float(ridge.left().sum())), None
 
 
-def _predictive(
-    ridge: DenseRidge,
-    data: Data,
-    settings: ExactSettings,
-    widths: float,
-    noise_variance: Array | None = None,
-) -> Predictive:
-    return distribution(
-        data,
-        ridge.sample.points.kernel,
-        ridge.lam * ridge.sample.total,
-        ridge.left(),
-        residuals=ridge.residuals(),
-        factor=widths,
-        noise_variance=noise_variance,
-        fit_intercept=settings.fit_intercept,
-    )
+def _left_out(ridge: DenseRidge, data: Data, varying: Varying | None) -> LeftOut:
+    ratio = 1.0 if varying is None else varying.ratio(ridge.sample)
+    alpha = ridge.lam * ridge.sample.total
+    return LeftOut(data, alpha, ridge.left(), residuals=ridge.residuals(), noise_ratio=ratio)

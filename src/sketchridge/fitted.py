@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from sketchridge.backends import Backend, NumpyTiles, Tall, as_backend
 from sketchridge.basis import Basis, Intercept
 from sketchridge.certify import Certificate, trace_certificate
 from sketchridge.data import Data, placed, question, scaled_path
-from sketchridge.distribution import distribution
+from sketchridge.distribution import LeftOut, distribution
 from sketchridge.factor import EntryFactor, Factor, RowFactor, Sample
 from sketchridge.kernels import Kernel
 from sketchridge.learning import Learned
@@ -21,8 +21,9 @@ from sketchridge.precision import Plan
 from sketchridge.predictive import Predictive
 from sketchridge.query import AtPoints, Query
 from sketchridge.ridge import Ridge
+from sketchridge.varying import Varying
 
-__all__ = ["Fitted", "Settings", "predictive_distribution"]
+__all__ = ["Fitted", "Probed", "Settings", "rows_left_out"]
 
 Array = np.ndarray
 
@@ -43,6 +44,7 @@ class Settings:
     backend: Any
     dtype: str
     seed: int
+    noise: str = "constant"  # or "varying"
     largest_size: int | None = None  # of an automatic sketch, where it is not that of `tuning`
 
     @property
@@ -53,6 +55,13 @@ class Settings:
     def probe(self, n: int) -> Array:
         """Up to 256 of n rows at which the gap is measured."""
         return tuning.probe_rows(n, np.random.default_rng(self.seed))
+
+
+class Probed(NamedTuple):
+    """What rows that were left out exactly tell of the exact model."""
+
+    share: float = 1.0  # of what the sketch leaves unexplained, that it leaves too
+    ratio: float = 1.0  # its squared leave-one-out error over that with this share
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +79,8 @@ class Fitted:
     grown_gap: float | None  # the gap, where growing the sketch has measured it
     learned: Learned | None = None  # how the kernel was found
     factor_of_widths: float = 1.0  # by which intervals are wider because it was
-    share: float = 1.0  # of what the sketch leaves unexplained, that the exact model does too
+    probed: Probed = Probed()  # noqa: RUF009, a tuple
+    varying: Varying | None = None  # noise that varies with x
     saved_predictive: Predictive | None = None  # of a model that was loaded
     saved_certificate: Certificate | None = None  # of a model that was loaded
 
@@ -136,30 +146,33 @@ class Fitted:
         """The distribution of new observations, from leave-one-out errors. O(nm²)."""
         if self.saved_predictive is not None:
             return self.saved_predictive
-        given = None if self.settings.noise_variance is None else self.noise
-        return predictive_distribution(
-            self.settings,
-            self.ridge,
-            self.data,
-            self.omega,
-            self.factor_of_widths,
-            self.share,
-            given,
+        return distribution(
+            self.left_out,
+            self.kernel,
+            factor=self.factor_of_widths,
+            noise_variance=None if self.settings.noise_variance is None else self.noise,
+            fit_intercept=self.settings.fit_intercept,
         )
+
+    @property
+    def left_out(self) -> LeftOut:
+        """Every row predicted without itself, exactly for this alpha and sketch; for the exact mean
+        with the inverse's diagonal as near as rows left out exactly bring it."""
+        return rows_left_out(self.ridge, self.data, self.omega, self.probed, self.varying)
 
     @cached_property
     def loo_error(self) -> float:
-        """Weighted mean of the squared leave-one-out errors, exact for this alpha and sketch; of
-        the exact mean with the inverse's diagonal as near as `share` brings it."""
-        if self.omega is not None:
-            noise = self.ridge.lam * self.sample.total / self.data.w
-            left = np.maximum(1 - self.ridge.leverages().host()[:, 0], np.finfo(float).eps)
-            inverse = noise / left + self.share * self.ridge.basis.unexplained()
-            errors = self.data.scale * self.omega.host() * inverse[:, None]
-            return float((self.data.w @ errors**2 / self.data.w.sum()).mean())
-        left = np.maximum(1 - self.ridge.leverages().host(), np.finfo(float).eps)
-        errors = self.data.scale * self.ridge.residuals().host() / left
-        return float((self.data.w @ errors**2 / self.data.w.sum()).mean())
+        """Weighted mean of the squared leave-one-out errors, in units of y²."""
+        return self.probed.ratio * self.left_out.mean_square(self.plain.w)
+
+    def noise_share(self, query: AtPoints) -> Array | float:
+        """g(x), the noise of a new observation over that of a row of weight 1: 1, or (t,)."""
+        return 1.0 if self.varying is None else self.varying.at(query.points, self.sample)
+
+    @property
+    def plain(self) -> Data:
+        """The data with the weights that were given, whatever varying noise has made of them."""
+        return self.data if self.varying is None else self.varying.plain
 
     @cached_property
     def path(self) -> tuning.LambdaPath:
@@ -200,7 +213,8 @@ class Fitted:
             "gap": self.gap if self.grown_gap is None else self.grown_gap,
             "certificate": self.certificate,
             "learned": self.learned,
-            "share": self.share,
+            "probed": tuple(self.probed),
+            "varying": self.varying,
             "predictive": self.predictive,
         }
 
@@ -238,40 +252,30 @@ class Fitted:
             "grown_gap": state["gap"],
             "saved_certificate": state["certificate"],
             "learned": state["learned"],
-            "share": state["share"],
+            "probed": Probed(*state["probed"]),
+            "varying": state["varying"],
             "factor_of_widths": state["predictive"].factor,
             "saved_predictive": state["predictive"],
         }
         self.__dict__.update(values)
 
 
-def predictive_distribution(
-    settings: Settings,
-    ridge: Ridge,
-    data: Data,
-    omega: Tall | None,
-    factor: float,
-    share: float,
-    noise_variance: Array | None = None,
-) -> Predictive:
-    """From the sketched model's leave-one-out errors, or from the exact mean's coefficients ω with
-    the sketched model's widths."""
-    basis = ridge.basis
-    complete = basis.factor.complete
-    pivots = basis.factor.pivots if isinstance(basis.factor, RowFactor) else None
-    return distribution(
+def rows_left_out(
+    ridge: Ridge, data: Data, omega: Tall | None, probed: Probed, varying: Varying | None = None
+) -> LeftOut:
+    """From the sketched model's residuals, or from the exact mean's coefficients ω."""
+    factor = ridge.basis.factor
+    pivots = factor.pivots if isinstance(factor, RowFactor) else None
+    return LeftOut(
         data,
-        basis.sample.points.kernel,
-        ridge.lam * basis.sample.total,
+        ridge.lam * ridge.sample.total,
         1 - ridge.leverages().host()[:, 0],
         residuals=ridge.residuals().host() if omega is None else None,
         dual=None if omega is None else omega.host(),
-        unexplained=0.0 if complete else basis.unexplained(),
-        share=share,
-        landmarks=None if complete else pivots,
-        factor=factor,
-        noise_variance=noise_variance,
-        fit_intercept=settings.fit_intercept,
+        unexplained=0.0 if factor.complete else ridge.basis.unexplained(),
+        share=probed.share,
+        landmarks=None if factor.complete else pivots,
+        noise_ratio=1.0 if varying is None else varying.ratio(ridge.sample),
     )
 
 

@@ -43,7 +43,7 @@ class Found:
     @property
     def kernel_(self) -> Kernel:
         """The kernel, given, chosen or learned, with its bandwidth."""
-        return self._found.kernel
+        return copy.deepcopy(self._found.kernel)
 
     @property
     def map_(self) -> Array | None:
@@ -92,7 +92,7 @@ class Found:
 
         λ is in units of the kernel, gcv and loo are in units of y².
         """
-        return self._found.path
+        return copy.deepcopy(self._found.path)
 
     @property
     def loo_error_(self) -> float:
@@ -103,7 +103,7 @@ class Found:
     @property
     def eigenvalues_(self) -> Array:
         """Eigenvalues of K, or of K̂ for a sketch, in descending order and units of the kernel."""
-        return self._found.eigenvalues
+        return self._found.eigenvalues.copy()
 
     @property
     def s_lambda_(self) -> int:

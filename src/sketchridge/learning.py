@@ -11,7 +11,8 @@ import numpy as np
 from sketchridge.candidates import Race, Step, fitted_model, kernel_between
 from sketchridge.descent import FORMS, Descent, median_distance
 from sketchridge.kernels import Radial
-from sketchridge.loo import Problem, best_alpha, squared_distances
+from sketchridge.loo import Criterion, Problem, best_alpha, criterion_at, squared_distances
+from sketchridge.rows import deviations
 
 __all__ = ["Learned", "Step", "cross_fitted_factor", "learn", "relevance", "spreads"]
 
@@ -37,7 +38,7 @@ class Learned:
     kernel: Radial
     form: str  # "isotropic", "ard" or "full"
     map: Array  # (d, k): M, with distances ‖(x − z)M‖
-    alpha: float  # noise over amplitude, for rows of weight 1
+    alpha: float | None  # noise over amplitude, for rows of weight 1; None for rows appended since
     criterion: str  # "loo" or "reml"
     curve: tuple[Step, ...]  # what was tried
     descent: tuple[float, ...]  # the criterion by evaluation, of the chosen form
@@ -55,6 +56,7 @@ def learn(
     seed: int,
     rows: int | None = None,
     say: Say = lambda text: None,
+    evaluate: Criterion = criterion_at,
 ) -> Learned:
     """Learn the kernel on a subsample of the distinct rows X (n, d), Y (n, q), weights w (n,).
 
@@ -63,6 +65,7 @@ def learn(
     others; a form must be better than a simpler one by a standard error; the chosen one is learned
     again on all rows. Below 30 rows, or with half as many features as rows, there is one bandwidth
     whatever was asked for.
+    ``evaluate`` computes the criterion, on a GPU where a backend's does.
     At most ``rows`` rows are learned on: 1,000, 1,500 or 2,000 by form. The rows are drawn by
     their content and the seed, so that their order changes nothing.
 
@@ -84,7 +87,7 @@ def learn(
     criterion = "reml" if min(len(X), rows or len(X)) < _LIKELIHOOD else "loo"
     if not problem.Y.shape[1] or not len(used) or len(X) < 3:
         return _nothing_to_learn(kernels[0], X, spread, order)
-    race = Race(problem, criterion, allowed, rows, say)
+    race = Race(problem, criterion, allowed, rows, say, evaluate)
     best = race.winner(kernels)
     return _learned(best, race, spread, order)
 
@@ -135,7 +138,7 @@ def cross_fitted_factor(
     for fold in range(_FOLDS):
         say(f"Learning the kernel without a fifth of the rows: {fold + 1} of {_FOLDS}")
         held = np.arange(len(X)) % _FOLDS == fold
-        race = Race(problem.some(~held), criterion, [form], None, lambda text: None)
+        race = Race(problem.some(~held), criterion, [form])
         found = race.learned(kernel, form, race.problem)
         ratios.append(_score_ratios(found, race.problem, problem.some(held)))
     pooled = np.concatenate(ratios)
@@ -205,8 +208,8 @@ def _problem(
     Z = (Z - np.median(Z, axis=0)) / spread[used]
     total = w.sum()
     mean = w @ Y / total
-    deviation = np.sqrt(w @ (Y - mean) ** 2 / total)
-    varies = deviation > _ROUNDING * np.abs(Y).max(axis=0)
+    deviation = deviations(Y, w, fit_intercept)
+    varies = deviation > 0
     Y = ((Y - mean * fit_intercept) / np.where(varies, deviation, 1.0))[order]
     return Problem(Z, Y[:, varies], w[order] / w.mean(), fit_intercept)
 

@@ -3,6 +3,7 @@ kernel ridge regression, with their gradients."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +15,7 @@ from sketchridge.kernels import Radial
 
 __all__ = [
     "AlphaPath",
+    "Criterion",
     "Exact",
     "Problem",
     "best_alpha",
@@ -164,6 +166,7 @@ def _restricted_likelihood(model: Exact, problem: Problem) -> tuple[float, Array
     return float(np.log(squares / nu).mean() + model.logdet / nu), by_A
 
 
+Criterion = Callable[[str, Radial, Array, float, Problem], tuple[float, Array, float] | None]
 _CRITERIA = {"loo": _leave_one_out, "reml": _restricted_likelihood}
 
 
@@ -209,7 +212,7 @@ def best_alpha(G: Array, problem: Problem, *, within: float = _WITHIN) -> AlphaP
         if problem.fit_intercept:
             a -= ones * ((D * o * c[:, None]).sum(axis=0) / total)
         errors += problem.w @ (a / np.maximum(P, _TINY)) ** 2
-    loo = errors / (problem.w.sum() * problem.Y.shape[1])
+    loo = errors / (problem.w.sum() * max(problem.Y.shape[1], 1))
     good = loo <= (1 + within) * loo.min() + _TINY
     return AlphaPath(float(alphas[good][-1]), alphas, loo)
 

@@ -8,14 +8,13 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.special import logsumexp
 
-from sketchridge.predictive import ranks_of
+from sketchridge.predictive import gained
 from sketchridge.scores import Scores
 
 __all__ = ["NoiseModel", "fit_varying", "landmark_map"]
 
 Array = np.ndarray
 _PENALTIES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)  # 1/β is the prior variance of log g
-_LEVELS = (0.8, 0.95)  # of the intervals by which constant and varying noise are compared
 _OUTLIER = 16.0  # squares beyond this many times what is expected pull no harder
 _STEPS = 30
 _DONE = 1e-8  # relative fall of the loss at which the fit ends
@@ -30,7 +29,8 @@ class NoiseModel:
     constant: float
     penalty: float  # β
     limits: tuple[float, float]  # of log g at the training rows: none is larger or smaller
-    left_out: Array  # (N,): g at each score's row, without that row
+    at: Array  # (N,): the distinct training row of each score
+    left_out: Array  # (N,): g there, without that row
     gain: float  # by how much the mean leave-one-out interval score is smaller, in amplitudes
     error: float  # its standard error
 
@@ -83,9 +83,9 @@ def fit_varying(features: Array, scores: Scores) -> NoiseModel:
     inside = data.log_g(best.theta)
     limits = float(inside.min()), float(inside.max())
     g = np.exp(np.clip(best.left_out, *limits))
-    gain, error = _gain(scores, scores.with_noise(scores.noise * g))
+    gain, error = gained(scores, scores.with_noise(scores.noise * g))
     constant = -data.log_mean(data.Phi @ best.theta[:-1])
-    return NoiseModel(best.theta[:-1], constant, best.beta, limits, g, gain, error)
+    return NoiseModel(best.theta[:-1], constant, best.beta, limits, scores.at, g, gain, error)
 
 
 def landmark_map(G: Array) -> Array:
@@ -207,23 +207,3 @@ def _hessian(data: _Squares, J: Array, beta: float) -> tuple[Array, bool]:
     H = J.T @ (J * data.share[:, None])
     H[np.diag_indices_from(H)] += _ridge(data, beta)
     return cho_factor(H, lower=True)
-
-
-def _gain(constant: Scores, varying: Scores) -> tuple[float, float]:
-    """By how much the mean interval score falls, and the standard error of that."""
-    scale = np.sqrt(np.maximum(constant.amplitude, _TINY))
-    falls = (_interval_scores(constant) - _interval_scores(varying)) / scale
-    fall = falls.mean(axis=1)
-    total = constant.masses.sum()
-    gain = float(constant.masses @ fall / total)
-    return gain, float(np.sqrt(constant.masses @ (fall - gain) ** 2) / total)
-
-
-def _interval_scores(scores: Scores) -> Array:
-    """2h + 2/(1 − level)·max(|r| − h, 0), mean over levels, of intervals ±c√variance: (N, q)."""
-    ranks = ranks_of(np.abs(scores.values), scores.masses)
-    width = np.sqrt(scores.variances)[:, None]
-    miss = np.abs(scores.residuals)
-    halves = [(level, ranks.at(level) * width) for level in _LEVELS]
-    each = [2 * h + 2 / (1 - level) * np.maximum(miss - h, 0) for level, h in halves]
-    return np.mean(each, axis=0)

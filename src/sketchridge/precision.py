@@ -11,7 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["EPS", "Plan", "Scales", "cancelled", "magnified", "make_plan", "rounding"]
+__all__ = [
+    "EPS",
+    "Plan",
+    "Scales",
+    "cancelled",
+    "check_full",
+    "magnified",
+    "make_plan",
+    "rounding",
+]
 
 EPS = {
     "float16": 2.0**-11,
@@ -137,3 +146,12 @@ def make_plan(dtype: object, offered: tuple[str, ...], backend: str, tolerance: 
             "give 'float32' or 'float64'."
         )
     return Plan(dtype, _CAUTIOUS if dtype == "float64" else tolerance / 100)
+
+
+def check_full(dtype: object, name: str) -> None:
+    """Raise ValueError for any precision but float64, the only one that ``name`` computes in."""
+    if dtype not in ("auto", "float64"):
+        raise ValueError(
+            f"{name} computes in float64 only, got dtype={dtype!r}: give 'auto' or 'float64', or "
+            "use SketchedKernelRidge for other precisions."
+        )

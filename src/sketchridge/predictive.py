@@ -14,15 +14,17 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from sketchridge.notices import warn
-from sketchridge.scores import Scores
+from sketchridge.scores import Scores, tempered
 
-__all__ = ["SIDES", "Predictive", "Ranks", "predictive_of", "ranks_of", "student_fit"]
+__all__ = ["SIDES", "Predictive", "Ranks", "gained", "predictive_of", "ranks_of", "student_fit"]
 
 Array = np.ndarray
 SIDES = ("both", "lower", "upper")
 _FAR = 1.0, 20.0  # half-width of a 95% interval far from the data, in spreads of y
 _NORMAL95 = 1.959963984540054
 _LEVELS = np.array([*np.arange(1, 100), 99.5, 99.9]) / 100
+_POWERS = (1.0, 0.8, 0.6, 0.4)  # of the predicted variance, that widths may follow
+_COMPARED = (0.8, 0.95)  # levels of the intervals by which models are compared
 _KEPT = 2000  # scores of a table in its middle, and as many at each end
 _FITTED = 5000  # scores to which a Student t is fitted
 _NU = 1.0, 200.0  # tails of real tables: 1 to 3; above 200 it is a Gaussian
@@ -81,6 +83,8 @@ class Predictive:
     above: Ranks  # of z
     below: Ranks  # of −z
     factor: float  # by which scores are widened: at least 1
+    power: float  # p: widths go as variances to the power of p/2
+    centre: float  # the typical variance, at which p does not matter
     nu: Array  # (q,), of the Student t fitted to z
     scale: Array  # (q,), likewise
     spread: Array | None  # (q,), of y
@@ -102,8 +106,9 @@ class Predictive:
         self, gp: Array, noise_share: Array | float = 1.0, include_noise: bool = True
     ) -> Array:
         """ŝ²(α·share + gp) of a new observation, ŝ²gp of the function, in units of y²: (t, q)."""
-        width = self._width(gp, noise_share, include_noise)
-        return self._bounded(np.sqrt(self.amplitude) * width, 1.0, gp) ** 2
+        share = noise_share if include_noise else 0.0
+        std = np.sqrt(self.alpha * np.asarray(share) + gp)[:, None]
+        return self._bounded(np.sqrt(self.amplitude) * std, 1.0, gp, share) ** 2
 
     def reached(self, level: float) -> float:
         """The level that these rows can give: the one asked for, or the highest, with a warning."""
@@ -128,17 +133,18 @@ class Predictive:
     ) -> tuple[Array, Array]:
         """How far the interval reaches below and above the mean, in units of y: each (t, q).
 
-        c√(α·share + gp), c the ⌈level·(n + 1)⌉-th smallest |score|; with ``side`` "lower" or
-        "upper" the other side is infinite, and scores are ranked with their signs.
+        c√(α·share + gp), or a smaller power of it, c the ⌈level·(n + 1)⌉-th smallest |score|; with
+        ``side`` "lower" or "upper" the other side is infinite, and scores are ranked with signs.
         """
         self.reached(level)
-        width = self._width(gp, noise_share, include_noise)
+        share = noise_share if include_noise else 0.0
+        width = self._width(gp, share)
         open_side = np.full((len(gp), len(self.amplitude)), np.inf)
         if side == "both":
-            half = self._bounded(self._c(self.absolute, level) * width, _normal(level), gp)
+            half = self._bounded(self._c(self.absolute, level) * width, _normal(level), gp, share)
             return half, half
         ranks = self.below if side == "lower" else self.above
-        half = self._bounded(self._c(ranks, level) * width, norm.ppf(level), gp)
+        half = self._bounded(self._c(ranks, level) * width, norm.ppf(level), gp, share)
         return (half, open_side) if side == "lower" else (open_side, half)
 
     def gaussian_half_widths(
@@ -161,7 +167,7 @@ class Predictive:
         self, Y: Array, mean: Array, gp: Array, noise_share: Array | float = 1.0
     ) -> Array:
         """log p(y) of observations Y (t, q), by the Student t fitted to the scores: (t, q)."""
-        scale = self._bounded(self.scale * self._width(gp, noise_share, True), 1.0, gp)
+        scale = self._bounded(self.scale * self._width(gp, noise_share), 1.0, gp, noise_share)
         return student.logpdf(Y, self.nu, mean, np.maximum(scale, _TINY))
 
     def gaussian_log_density(
@@ -171,28 +177,30 @@ class Predictive:
         std = np.sqrt(self.variance(gp, noise_share))
         return norm.logpdf(Y, mean, np.maximum(std, _TINY))
 
-    def _width(self, gp: Array, noise_share: Array | float, include_noise: bool) -> Array:
-        """√(α·share + gp): (t, 1)."""
-        noise = self.alpha * np.asarray(noise_share) if include_noise else 0.0
-        return np.sqrt(noise + gp)[:, None]
+    def _width(self, gp: Array, share: Array | float) -> Array:
+        """The predicted spread for amplitude 1, √(α·share + gp) where the power is 1: (t, 1)."""
+        variance = self.alpha * np.asarray(share) + gp
+        return np.sqrt(tempered(variance, self.alpha + gp, self.power, self.centre))[:, None]
 
     def _c(self, ranks: Ranks, level: float) -> Array:
         """A quantile of scores, moved outwards by the factor."""
         c = ranks.at(level)
         return np.where(c > 0, c * self.factor, c / self.factor)
 
-    def _bounded(self, half: Array, z: float, gp: Array) -> Array:
+    def _bounded(self, half: Array, z: float, gp: Array, share: Array | float) -> Array:
         """Half-widths (t, q) that far from the data are 1 to 20 spreads of y, for z = 1.96.
 
         Where gp(x) = k(x, x) the model knows nothing of x. Leave-one-out scores come from points
         among the data, so what they say there is an extrapolation: it is raised to the spread of y
-        times gp(x)/k(x, x), and cut at 20 spreads. Kernels that grow with x have no such rule.
+        times gp(x)/k(x, x), and cut at 20 spreads, or as many more as an observation has more noise
+        than one of weight 1. Kernels that grow with x have no such rule.
         """
         if self.spread is None or self.prior is None or z <= 0:
             return half
         unit = self.spread * (z / _NORMAL95)
         unknown = np.minimum(gp / self.prior, 1.0)[:, None]
-        high = np.where(unit > 0, _FAR[1] * unit, np.inf)
+        more = np.sqrt(np.maximum(share, 1.0))[..., None]
+        high = np.where(unit > 0, _FAR[1] * unit, np.inf) * more
         return np.clip(half, _FAR[0] * unit * unknown, high)
 
 
@@ -216,7 +224,8 @@ def predictive_of(
     >>> bool(above[1, 0] == np.sort(abs(z[:, 0]))[94])
     True
     """
-    z = scores.values
+    power, centre = _power(scores, alpha)
+    z = scores.tempered(power, centre, alpha).values
     fits = [student_fit(column, scores.masses) for column in z.T]
     nu, scale = np.array(fits).reshape(len(fits), 2).T
     return Predictive(
@@ -226,11 +235,55 @@ def predictive_of(
         ranks_of(z, scores.masses),
         ranks_of(-z, scores.masses),
         factor,
+        power,
+        centre,
         nu,
         scale * factor,
         spread,
         prior,
     )
+
+
+def _power(scores: Scores, alpha: float) -> tuple[float, float]:
+    """The power p of the predicted variances that intervals follow, and their typical size.
+
+    Where errors grow more slowly than predicted, as on tables whose rows lie in far clusters,
+    intervals that follow the variances are far too wide at uncertain points. The largest power is
+    taken whose leave-one-out interval score is within a standard error of the least.
+    """
+    variances = np.maximum(scores.variances, _TINY)
+    centre = float(np.exp(scores.masses @ np.log(variances) / scores.masses.sum()))
+    each = [scores.tempered(power, centre, alpha) for power in _POWERS]
+    losses = [scores.masses @ _interval_scores(one).mean(axis=1) for one in each]
+    best = each[int(np.argmin(losses))]
+    for power, one in zip(_POWERS, each, strict=True):
+        gain, error = gained(one, best)
+        if gain <= error:
+            return power, centre
+    return _POWERS[-1], centre
+
+
+def gained(constant: Scores, varying: Scores) -> tuple[float, float]:
+    """By how much the mean interval score falls from one model to another at the rows that both
+    have left out, in amplitudes of the first, and the standard error of that."""
+    constant = constant.some(np.isin(constant.at, varying.at))
+    varying = varying.some(np.isin(varying.at, constant.at))
+    scale = np.sqrt(np.maximum(constant.amplitude, _TINY))
+    falls = (_interval_scores(constant) - _interval_scores(varying)) / scale
+    fall = falls.mean(axis=1)
+    total = constant.masses.sum()
+    gain = float(constant.masses @ fall / total)
+    return gain, float(np.sqrt(constant.masses @ (fall - gain) ** 2) / total)
+
+
+def _interval_scores(scores: Scores) -> Array:
+    """2h + 2/(1 − level)·max(|r| − h, 0), mean over levels, of intervals ±c√variance: (N, q)."""
+    ranks = ranks_of(np.abs(scores.values), scores.masses)
+    width = np.sqrt(scores.variances)[:, None]
+    miss = np.abs(scores.residuals)
+    halves = [(level, ranks.at(level) * width) for level in _COMPARED]
+    each = [2 * h + 2 / (1 - level) * np.maximum(miss - h, 0) for level, h in halves]
+    return np.mean(each, axis=0)
 
 
 def student_fit(z: Array, masses: Array) -> tuple[float, float]:

@@ -291,7 +291,7 @@ class Questions:
                     "weights of the fit."
                 )
             fitted = self._fitted
-            rows, w = fitted.data.X, fitted.data.w
+            rows, w = fitted.plain.X, fitted.plain.w
             points = AtPoints(fitted.sample.points)
         else:
             points = self._question(X)

@@ -164,8 +164,7 @@ def _solve(
     every residual that is judged is taken afresh with ``system``.
     """
     R = first.residual(B, Z)
-    rough = first.precision != system.precision  # then R may not be judged by
-    active = unfinished(norms(Z), norms(R)) | rough
+    active = unfinished(norms(Z), norms(R)) | (first.precision != system.precision)
     stalls = np.zeros(len(active), dtype=int)
     while active.any():
         before = norms(R)
@@ -176,13 +175,11 @@ def _solve(
         left = system.residual(_some(B, columns), moved)
         after = norms(left)
         better = after < before[columns]  # never true of NaN: such a column stays where it was
-        if rough and not better.all():
-            R = system.residual(B, Z)
-            before = norms(R)
-            better = after < before[columns]
-        rough = False
         Z = _replaced(Z, moved, columns[better], np.flatnonzero(better))
         R = _replaced(R, left, columns[better], np.flatnonzero(better))
+        if first.precision != system.precision and not better.all():
+            R = system.residual(B, Z)  # that of the start is rounded
+        first = system
         helped = after <= 0.5 * before[columns]
         stalls[columns] = np.where(helped, 0, stalls[columns] + 1)
         active = unfinished(norms(Z), norms(R))

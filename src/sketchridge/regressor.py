@@ -19,6 +19,7 @@ from sketchridge.checks import (
     check_parameters,
     check_range,
     check_times,
+    checked_precisions,
     checked_weights,
     explained,
 )
@@ -130,7 +131,7 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
         if not return_std:
             return mean
         std = np.sqrt(self._variance(query, self._std_kind))
-        self._warn_of_silence(std)
+        self._warn_about(std)
         return mean, std
 
     def predict_interval(
@@ -174,7 +175,8 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
         """
         check_interval(confidence_level, method, side)
         query = self._question(X)
-        share = 1 / checked_weights(sample_weight, np.empty((len(query), 1)))
+        weights = checked_precisions(sample_weight, len(query))
+        share = self._fitted.noise_share(query) / weights
         mean = self._fitted.mean(query)
         found = self._fitted.predictive
         widths = found.half_widths if method == "loo" else found.gaussian_half_widths
@@ -199,15 +201,26 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
         """
         query = self._question(X)
         found = self._fitted.predictive
-        return self._shaped(found.variance(self._gp(query), 1.0, include_noise))
+        share = self._fitted.noise_share(query)
+        return self._shaped(found.variance(self._gp(query), share, include_noise))
+
+    def log_density(self, X: Any, y: Any) -> Array:
+        """log p(y) of observations y (t,) or (t, q) at the rows of X, by a Student t that is fitted
+        to the leave-one-out scores: (t,), or (t, q) for several targets."""
+        query = self._question(X)
+        Y = np.asarray(y, dtype=float).reshape(len(query), -1)
+        mean = self._fitted.mean(query)
+        if Y.shape != mean.shape:
+            raise ValueError(f"y has the shape {np.shape(y)}, but predictions have {mean.shape}.")
+        share = self._fitted.noise_share(query)
+        return self._shaped(self._fitted.predictive.log_density(Y, mean, self._gp(query), share))
 
     def noise_at(self, X: Any) -> Array:
         """σ²(x), the noise variance of a new observation of weight 1: (t,), or (t, q), in units of
-        y². It is the same everywhere."""
+        y². It is the same everywhere unless noise="varying" has found otherwise."""
         query = self._question(X)
-        return self._shaped(
-            np.broadcast_to(self._fitted.noise, (len(query), len(self._fitted.noise)))
-        )
+        share = np.broadcast_to(self._fitted.noise_share(query), len(query))
+        return self._shaped(np.outer(share, self._fitted.noise))
 
     # Checks
 
@@ -240,7 +253,7 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
         """unit (t,) times a factor for each target: (t,) or (t, q)."""
         return unit * factor if self._single_target else np.outer(unit, factor)
 
-    def _warn_of_silence(self, std: Array) -> None:
+    def _warn_about(self, std: Array) -> None:
         """Without an intercept mean and variance are 0 far from the data: say so."""
         if self._fitted.settings.fit_intercept or not std.size:
             return
@@ -298,7 +311,7 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
 
     def _check_parameters(self) -> None:
         """Check every parameter that needs no data."""
-        check_parameters(self.kernel, self.bandwidth, self.alpha, self.noise_variance)
+        check_parameters(self.kernel, self.bandwidth, self.alpha, self.noise_variance, self.noise)
 
     def _shared_settings(self) -> dict[str, Any]:
         """The settings that both estimators have, copied."""
@@ -309,6 +322,7 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
             "alpha": self.alpha if isinstance(self.alpha, str) else float(self.alpha),
             "noise_variance": copy.deepcopy(given),
             "fit_intercept": bool(self.fit_intercept),
+            "noise": self.noise,
         }
 
     @abstractmethod

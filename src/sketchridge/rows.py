@@ -11,9 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
-__all__ = ["Repeats", "Rows", "merged", "positions"]
+__all__ = ["Repeats", "Rows", "deviations", "merged", "positions"]
 
 Array = np.ndarray
+_ROUNDING = 1e-14  # of the largest y: deviations below it are none
 _MANY = 10_000  # rows from which it is worth looking at one column first
 
 
@@ -128,6 +129,20 @@ def merged(X: Array, Y: Array, w: Array) -> Rows:
     """
     found = _groups(X)
     return Rows(found.first, found.group, Y, w)
+
+
+def deviations(Y: Array, w: Array, fit_intercept: bool = True) -> Array:
+    """Weighted standard deviations of Y (n, q), 0 where rounding alone makes them: (q,).
+
+    Without an intercept targets that are all constant are functions too: they deviate from 0.
+
+    >>> deviations(np.array([[1.0, 0.1], [3.0, 0.1], [2.0, 0.1]]), np.array([1.0, 1.0, 0.7]))[1]
+    np.float64(0.0)
+    """
+    total = w.sum()
+    found = np.sqrt(w @ (Y - w @ Y / total) ** 2 / total)
+    found = np.where(found > _ROUNDING * np.abs(Y).max(axis=0), found, 0.0)
+    return found if fit_intercept or found.any() else np.sqrt(w @ Y**2 / total)
 
 
 def positions(X: Array, X_new: Array) -> Array:

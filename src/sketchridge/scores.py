@@ -20,6 +20,7 @@ __all__ = [
     "probe_residuals",
     "scores_of",
     "spread_of",
+    "tempered",
     "widening",
 ]
 
@@ -52,10 +53,30 @@ class Scores:
         """
         return self.masses @ self.values**2 / self.masses.sum()
 
+    def some(self, keep: Array) -> Scores:
+        """Those of some rows."""
+        parts = self.residuals, self.variances, self.noise, self.at, self.masses
+        return Scores(*(part[keep] for part in parts))
+
+    def tempered(self, power: float, centre: float, alpha: float) -> Scores:
+        """The same with variances that vary less, α the noise of a row of weight 1."""
+        base = np.maximum(self.variances - self.noise, 0) + alpha
+        return replace(self, variances=tempered(self.variances, base, power, centre))
+
     def with_noise(self, noise: Array) -> Scores:
         """The same with another share of the noise: (N,)."""
         left = np.maximum(self.variances - self.noise, 0)
         return replace(self, variances=left + noise, noise=noise)
+
+
+def tempered(variances: Array, base: Array, power: float, centre: float) -> Array:
+    """v·(base/centre)ᵖ⁻¹, base = α + gp(x) being v for noise of weight 1: so v is as large as it
+    was where base is typical, and goes as baseᵖ elsewhere.
+
+    >>> tempered(np.array([1.0, 9.0]), np.array([1.0, 9.0]), 0.5, 1.0)
+    array([1., 3.])
+    """
+    return variances if power == 1 else variances * (base / centre) ** (power - 1)
 
 
 def scores_of(
@@ -87,7 +108,7 @@ def scores_of(
     if landmarks is None:
         return every
     others = ~np.isin(at, landmarks)
-    return _some(every, others) if others.sum() >= _FEWEST else every
+    return every.some(others) if others.sum() >= _FEWEST else every
 
 
 def leverage_residuals(
@@ -176,11 +197,6 @@ def widening(held_out: Array, left_out: Array, amplitude: Array) -> float:
     scale = np.maximum(amplitude, _TINY)
     outside, inside = ((scores**2 / scale).mean() for scores in (held_out, left_out))
     return float(np.sqrt(max(1.0, outside / inside))) if inside > 0 else 1.0
-
-
-def _some(scores: Scores, keep: Array) -> Scores:
-    parts = scores.residuals, scores.variances, scores.noise, scores.at, scores.masses
-    return Scores(*(part[keep] for part in parts))
 
 
 def _different_observations(rows: Rows) -> tuple[Array, Array, Array]:

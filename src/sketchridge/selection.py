@@ -13,31 +13,32 @@ import numpy as np
 from sketchridge import tuning
 from sketchridge.backends import Backend, NumpyTiles, Tall, as_backend
 from sketchridge.basis import Basis, Intercept, basis_of
-from sketchridge.chosen import Penalty, choose_kernel, exact_penalty, widening_factor
+from sketchridge.chosen import (
+    Penalty,
+    carried_over,
+    choose_kernel,
+    exact_penalty,
+    learned_penalty,
+    widening_factor,
+)
 from sketchridge.data import Data, estimated_noise, extended_data, placed, warn_of_the_noise
+from sketchridge.distribution import distribution
 from sketchridge.factor import Factor, RowFactor, Sample, factorize, sample_of
-from sketchridge.fitted import Fitted, Settings, predictive_distribution
+from sketchridge.fitted import Fitted, Probed, Settings, rows_left_out
 from sketchridge.learning import Learned
 from sketchridge.notices import warn
 from sketchridge.precision import Plan, make_plan
 from sketchridge.predictive import Predictive
-from sketchridge.refine import PrecisionError, exact_mean, inverse_diagonal
 from sketchridge.ridge import Ridge
 from sketchridge.sketches import ArraySketch, RowSketch, Sketch, as_sketch
+from sketchridge.solution import left_out_exactly, mean_of
+from sketchridge.varying import Varying, better, varying_noise
 
 __all__ = ["extend", "select"]
 
 Array = np.ndarray
 Say = Callable[[str], None]
-_MEAN_TOL = 1e-8
-_SHARE = 0.005  # of the leave-one-out error on a subsample, by which the mean may be off: that on
-# all rows is smaller, and 1% of it is what may be lost
-_SECONDS = 120.0  # after which an automatic solver gives the exact mean up
 _COMPLETE = 4096  # rows up to which the kernel matrix is taken as a whole
-_PROBED = 64  # rows that are left out exactly
-_ROUGHLY = 0.05  # residual of the solutions for that, whose square is what counts
-_LITTLE = 0.01  # of a row's variance: what need not be looked at more closely
-_EXACT_MEAN = 32_768  # rows up to which the exact mean is worth its time without a GPU
 _SMALLEST = 1e-145  # of λ, whose square divides
 
 
@@ -54,12 +55,13 @@ def select(settings: Settings, data: Data, say: Say) -> Fitted:
         say(f"Fitting {len(sample):,} rows")
         factor = factorize(sample, sketch, precision)
         widths = widening_factor(chosen, data, settings.fit_intercept, settings.seed, say)
-        return _finished(settings, data, plan, factor, chosen.learned, widths, say)
+        fitted = _finished(settings, data, plan, factor, chosen.learned, widths, say)
+        return _with_varying_noise(fitted, say)
 
 
 def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: Say) -> Fitted:
     """The fit with further rows: the kernel and the sketch drawn so far are kept."""
-    data, X_new = extended_data(old.data, X, Y, w, settings.fit_intercept)
+    data, X_new = extended_data(old.plain, X, Y, w, settings.fit_intercept)
     rows = data.rows
     backend = _backend_for(settings, old, len(rows))
     plan = make_plan(settings.dtype, backend.precisions, backend.name, settings.sketch_tol)
@@ -74,7 +76,31 @@ def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: S
             new = backend.place(kernel, kernel.coordinates(X_new))
             sample = sample_of(old.sample.points.append(new), data.w)
             factor = factor.extended(sample, rows.keeps_weights(old.data.rows))
-        return _finished(settings, data, plan, factor, old.learned, old.factor_of_widths, say)
+        share = len(old.data.rows) / len(rows)
+        learned, widths = carried_over(old.learned, old.factor_of_widths, share)
+        fitted = _finished(settings, data, plan, factor, learned, widths, say)
+        return _with_varying_noise(fitted, say)
+
+
+def _with_varying_noise(fitted: Fitted, say: Say) -> Fitted:
+    """The fit again with rows weighted by the inverse of their noise, where that is asked for and
+    makes intervals better."""
+    settings = fitted.settings
+    if settings.noise == "constant":
+        return fitted
+    say("Looking at how the noise varies")
+    sample = fitted.sample
+    landmarks = fitted.factor.pivots if isinstance(fitted.factor, RowFactor) else None
+    found = varying_noise(
+        fitted.data, sample, fitted.left_out.scores, landmarks, seed=settings.seed
+    )
+    if found is None:
+        return fitted
+    data = found.weighted(sample)
+    factor = fitted.factor.extended(sample_of(sample.points, data.w), False)
+    widths = fitted.factor_of_widths
+    again = _finished(settings, data, fitted.plan, factor, fitted.learned, widths, say, found)
+    return better(fitted, again)
 
 
 def _backend_for(settings: Settings, old: Fitted, n: int) -> Backend:
@@ -132,14 +158,16 @@ def _finished(
     learned: Learned | None,
     widths: float,
     say: Say,
+    varying: Varying | None = None,
 ) -> Fitted:
     """Choose the sketch size and λ, then whatever follows from them."""
     sample = factor.sample
     basis = basis_of(factor, sample.backend.tall(data.Y), data.repeats)
     automatic = settings.sketch_size is None and not _is_given(settings.sketch)
     complete = automatic and _is_to_be_complete(settings, factor)
-    penalty = _exact_penalty(settings, data, sample, learned, complete)
-    variances = tuning.target_scales(data.rows.Y, data.w) * data.scale**2
+    whole = complete or factor.complete or (settings.sketch_size or 0) >= len(sample)
+    penalty = _exact_penalty(settings, data, sample, learned, whole)
+    variances = tuning.target_scales(data.Y, data.w)
 
     def penalized(basis: Basis) -> Ridge:
         guarded = automatic and penalty is None
@@ -166,10 +194,10 @@ def _finished(
         if penalty is None:
             _warn_of_a_small_sketch(settings, ridge)
     _warn_of_rounding(plan, ridge)
-    omega, offset = _mean(settings, plan, ridge, penalty, say)
+    omega, offset = mean_of(settings, plan, ridge, penalty, say)
     kernel = sample.points.kernel
-    share = 1.0 if omega is None else _unexplained_share(settings, plan, ridge, data, say)
-    noise, predictive = _noise(settings, data, ridge, omega, widths, share)
+    known = Probed() if omega is None else left_out_exactly(settings, plan, ridge, data, omega, say)
+    noise, predictive = _noise(settings, data, ridge, omega, widths, known, varying)
     return Fitted(
         settings,
         data,
@@ -182,7 +210,8 @@ def _finished(
         gap,
         learned,
         widths,
-        share,
+        known,
+        varying,
         predictive,
     )
 
@@ -195,15 +224,16 @@ def _is_to_be_complete(settings: Settings, factor: Factor) -> bool:
 
 
 def _exact_penalty(
-    settings: Settings, data: Data, sample: Sample, learned: Learned | None, complete: bool
+    settings: Settings, data: Data, sample: Sample, learned: Learned | None, whole: bool
 ) -> Penalty | None:
     """The penalty of the exact problem, where the mean is its mean and too large to see whole; None
     where λ is given or chosen from the sketch, or from a complete one."""
     if settings.alpha != "loo" or settings.largest_size is not None:
         return None
-    if learned is not None and learned.criterion == "reml":
-        return Penalty(learned.alpha * float(data.w.mean()), 1.0)
-    if complete or settings.solver == "sketch":
+    found = learned_penalty(learned, data)
+    if found is not None:
+        return Penalty(found, 1.0)
+    if whole or settings.solver == "sketch":
         return None
     return exact_penalty(sample, data, settings.fit_intercept, settings.seed)
 
@@ -235,60 +265,6 @@ def _penalty(
     return lam
 
 
-def _mean(
-    settings: Settings, plan: Plan, ridge: Ridge, penalty: Penalty | None, say: Say
-) -> tuple[Tall | None, Array]:
-    """Coefficients of the exact mean and its constant, or None where the sketched mean is taken."""
-    automatic = settings.solver == "auto"
-    if settings.solver == "sketch" or (automatic and not _is_affordable(ridge)):
-        return None, ridge.offset
-    say("Solving for the exact mean")
-    step = plan.step(ridge.sample.scales, ridge.basis.largest / ridge.lam)
-    if not automatic:
-        return exact_mean(ridge, tol=_MEAN_TOL, step=step)
-    tol = max(_MEAN_TOL, _SHARE * (1.0 if penalty is None else penalty.error))
-    try:
-        return exact_mean(ridge, tol=tol, step=step, seconds=_SECONDS)
-    except PrecisionError as error:
-        warn(
-            f"The exact mean was given up after {_SECONDS:.0f} s or for rounding, and the sketched "
-            f"mean is taken ({error}) Give solver='pcg' to wait for it, a larger alpha, or "
-            "solver='sketch' to be silent."
-        )
-        return None, ridge.offset
-
-
-def _unexplained_share(settings: Settings, plan: Plan, ridge: Ridge, data: Data, say: Say) -> float:
-    """The share κ, from 0 to 1, with which 1/B̂_ii + κc_i is nearest to the exact 1/B_ii, at some
-    rows for which that is computed; 1, with wider intervals, where it would take too long."""
-    rows = settings.probe(len(ridge.sample))
-    if isinstance(ridge.basis.factor, RowFactor):
-        rows = rows[~np.isin(rows, ridge.basis.factor.pivots)]
-    rows = rows[:_PROBED]
-    c = ridge.basis.unexplained()[rows]
-    left = np.maximum(1 - ridge.leverages().take(rows)[:, 0], np.finfo(float).eps)
-    known = ridge.lam * ridge.sample.total / data.w[rows] / left
-    if not len(rows) or (c <= _LITTLE * known).all():
-        return 1.0
-    say(f"Leaving out {len(rows)} rows exactly")
-    step = plan.step(ridge.sample.scales, ridge.basis.largest / ridge.lam)
-    try:
-        tol = _ROUGHLY if len(ridge.sample) > _COMPLETE else _MEAN_TOL
-        inverse = inverse_diagonal(ridge, rows, tol=tol, step=step, seconds=_SECONDS / 3)
-    except PrecisionError:
-        return 1.0
-    whole = 1 / np.maximum(inverse, np.finfo(float).tiny)
-    weight = 1 / whole**2
-    found = (weight * c) @ (whole - known) / ((weight * c) @ c)
-    return float(np.clip(found, 0, 1))
-
-
-def _is_affordable(ridge: Ridge) -> bool:
-    """Whether the exact mean is another than the sketched one, and few rows or a GPU make it."""
-    few = len(ridge.sample) <= _EXACT_MEAN or not isinstance(ridge.sample.backend, NumpyTiles)
-    return few and not ridge.basis.factor.complete
-
-
 def _ridge(basis: Basis, lam: float, settings: Settings, precision: str, budget: float) -> Ridge:
     intercept = Intercept(basis, lam) if settings.fit_intercept else None
     return Ridge(basis, lam, intercept, precision, budget)
@@ -313,7 +289,8 @@ def _noise(
     ridge: Ridge,
     omega: Tall | None,
     widths: float,
-    share: float,
+    known: Probed,
+    varying: Varying | None,
 ) -> tuple[Array, Predictive | None]:
     """σ², given or estimated, (q,) in units of y²; and the distribution it was taken from.
 
@@ -325,7 +302,12 @@ def _noise(
         return np.broadcast_to(given, (q,)).copy(), None
     warn_of_the_noise(data)
     if settings.alpha == "loo" and settings.largest_size is None:
-        found = predictive_distribution(settings, ridge, data, omega, widths, share)
+        found = distribution(
+            rows_left_out(ridge, data, omega, known, varying),
+            ridge.sample.points.kernel,
+            factor=widths,
+            fit_intercept=settings.fit_intercept,
+        )
         return found.noise_variance, found
     squares = np.diagonal(ridge.residuals().gram(weights=ridge.sample.weights))
     return estimated_noise(data, squares, len(ridge.sample) - ridge.df), None

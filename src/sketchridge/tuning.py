@@ -15,7 +15,7 @@ from sketchridge.kernels import Kernel, ScaledKernel
 from sketchridge.notices import warn
 from sketchridge.query import AtPoints
 from sketchridge.ridge import Ridge
-from sketchridge.rows import Repeats
+from sketchridge.rows import Repeats, deviations
 from sketchridge.sketches import RPCholeskySketch
 
 __all__ = [
@@ -87,15 +87,17 @@ def lambda_path(basis: Basis, fit_intercept: bool, scales: Array) -> LambdaPath:
     )
 
 
-def target_scales(Y: Array, w: Array) -> Array:
-    """What each target's squared error is multiplied by: mean variance over its variance: (q,)."""
-    mean = w @ Y / w.sum()
-    variance = w @ (Y - mean) ** 2 / w.sum()
+def target_scales(Y: Array, w: Array, units: Array | float = 1.0) -> Array:
+    """What each target's squared error is multiplied by: mean variance over its variance: (q,).
+
+    Where Y is y divided by its ``units`` (q,), the mean is that of y.
+    """
+    variance = deviations(Y, w) ** 2
     varying = variance > 0
     if not varying.any():
         return np.ones(len(variance))
     scales = np.zeros_like(variance)
-    scales[varying] = variance[varying].mean() / variance[varying]
+    scales[varying] = (units**2 * variance)[varying].mean() / variance[varying]
     return scales * (len(variance) / varying.sum())
 
 

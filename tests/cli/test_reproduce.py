@@ -14,15 +14,22 @@ def run(*arguments, code=0):
     return " ".join((result.output + result.stderr).split())
 
 
+def tables(folder):
+    return {path.name: path.read_text() for path in (folder / "tables").iterdir()}
+
+
 def test_a_figure_with_its_report_and_the_same_tables_again(tmp_path):
-    text = run("fig1a", "fig2", "--out", tmp_path)
-    assert "fig1a: rate 1/n" in text
-    tables = {path.name: path.read_text() for path in (tmp_path / "tables").iterdir()}
-    assert set(tables) == {"claims.csv", "fig1a.csv", "fig2.csv"}
+    options = ("fig1b", "fig2", "--repetitions", 2, "--n", 120, "--jobs", 2, "--out")
+    text = run(*options, tmp_path)
+    assert "fig1b: rate 1/n" in text
+    first = tables(tmp_path)
+    assert set(first) == {"claims.csv", "fig1b.csv", "fig2.csv"}
     assert "The paper, reproduced" in (tmp_path / "report.html").read_text()
     other = tmp_path / "again"
-    run("fig1a", "fig2", "--out", other)
-    assert {path.name: path.read_text() for path in (other / "tables").iterdir()} == tables
+    run(*options, other)
+    assert tables(other) == first
+    run("fig1b", "fig2", "--report", "--out", tmp_path)
+    assert tables(tmp_path) == first
 
 
 @pytest.mark.parametrize(
@@ -30,6 +37,7 @@ def test_a_figure_with_its_report_and_the_same_tables_again(tmp_path):
     [
         (("fig9",), "Unknown experiment 'fig9': give 'all'"),
         (("fig5", "--data", "nowhere"), "no folder nowhere"),
+        (("fig3-1", "--m", "4"), "fig3-1 has no --m: those that have it are fig2"),
     ],
 )
 def test_what_is_not_there_is_said(arguments, message, tmp_path):

@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from sketchridge.paper.base import (
-    FAILS,
-    HOLDS,
-    OPEN,
-    Claim,
-    Estimate,
-    Experiment,
-    estimate,
-    groups,
-    slope,
-    verdict,
-)
+from sketchridge.paper import __main__ as plain
+from sketchridge.paper import code, runner
+from sketchridge.paper.base import Experiment, groups
+from sketchridge.paper.command import Request, reproduce
+from sketchridge.paper.experiments import EXPERIMENTS
+from sketchridge.paper.options import FRESH, Options
 from sketchridge.paper.report import write_report
-from sketchridge.paper.runner import run_experiments
+from sketchridge.paper.runner import read_results, run_experiments
+from sketchridge.paper.tables import read_table, write_table
+from sketchridge.paper.verdicts import FAILS, HOLDS, SAME, Claim
 from sketchridge.plotting import new_figure
 
 
-class Squares(Experiment):
+class SquareRows:
     """Cells that leave a trace each time they run."""
 
-    name = "squares"
-    title = "Squares"
-    choices = "none"
+    takes = frozenset({"repetitions"})
 
     def __init__(
         self, folder: Path, *, alone: bool = False, fails: int | None = None, missing: bool = False
@@ -42,8 +36,8 @@ class Squares(Experiment):
         self.fails = fails
         self.missing = missing
 
-    def cells(self, full):
-        return [{"x": x} for x in range(6 if full else 3)]
+    def cells(self, options):
+        return [{"x": x} for x in range(options.count(quick=3, full=6))]
 
     def run(self, cell, data):
         if self.missing:
@@ -54,6 +48,15 @@ class Squares(Experiment):
             trace.write("x")
         return [{"x": cell["x"], "square": cell["x"] ** 2, "data": str(data)}]
 
+
+class Squares(Experiment):
+    name = "squares"
+    title = "Squares"
+    choices = "none"
+
+    def __init__(self, folder: Path, **options) -> None:
+        self.maker = SquareRows(folder, **options)
+
     def figure(self, rows: Sequence[dict]):
         figure, (ax,) = new_figure()
         ax.plot([row["x"] for row in rows], [row["square"] for row in rows])
@@ -61,15 +64,21 @@ class Squares(Experiment):
 
     def claims(self, rows):
         return [
-            Claim("squares: grow", "x² grows", f"{rows[-1]['square']}", HOLDS),
-            Claim("squares: fall", "x² falls", "no", FAILS),
+            Claim("squares: grow", "1", "x² grows", "x²", f"{rows[-1]['square']}", HOLDS),
+            Claim("squares: fall", "2", "x² falls", "x²", "no", FAILS),
+            Claim("squares: tie", "3", "x² = x", "x²", "no", f"{SAME} 1%"),
+            Claim("squares: ours", "", "x² = y", "x²", "no", HOLDS),
         ]
 
 
-def run(experiment, folder, full=False, data=None):
+def run(experiment, folder, data=None, **options):
     told = []
     results = run_experiments(
-        [experiment], folder, full=full, data=data, say=lambda *args: told.append(args)
+        [experiment],
+        folder,
+        options=Options(**options),
+        data=data,
+        say=lambda *args: told.append(args),
     )
     return results[0], told
 
@@ -95,48 +104,147 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
     assert not list(tmp_path.rglob("*.part"))
 
 
+def test_a_change_of_the_code_starts_again_and_one_of_a_reading_does_not(tmp_path, monkeypatch):
+    run(Squares(tmp_path, alone=True), tmp_path)
+    monkeypatch.setattr(runner, "fingerprint", lambda module: "another")
+    run(Squares(tmp_path, alone=True), tmp_path)
+    assert (tmp_path / "trace-0").read_text() == "xx"
+    for experiment in EXPERIMENTS.values():
+        files = code.sources(type(experiment.maker).__module__)
+        assert not any("readings" in path.parts or path.name == "report.py" for path in files)
+        assert any(path.name in ("sketches.py", "algebra.py") for path in files)
+
+
+def test_the_fingerprint_follows_every_import(tmp_path, monkeypatch):
+    house = tmp_path / "sketchridge"
+    (house / "inner").mkdir(parents=True)
+    (house / "__init__.py").write_text("")
+    (house / "one.py").write_text("from sketchridge.inner import two\nimport numpy\n")
+    (house / "inner" / "__init__.py").write_text("")
+    (house / "inner" / "two.py").write_text("def f():\n    import sketchridge.three\n")
+    (house / "three.py").write_text("x = 1\n")
+    (house / "four.py").write_text("x = 1\n")
+    monkeypatch.setattr(code, "_ROOT", house)
+    names = {str(path.relative_to(house)) for path in code.sources("sketchridge.one")}
+    assert names == {"one.py", "inner/__init__.py", "inner/two.py", "three.py"}
+    code.fingerprint.cache_clear()
+    first = code.fingerprint("sketchridge.one")
+    (house / "three.py").write_text("x = 2\n")
+    code.fingerprint.cache_clear()
+    assert code.fingerprint("sketchridge.one") != first
+    code.fingerprint.cache_clear()
+
+
+def test_nothing_begins_after_the_deadline(tmp_path):
+    results = run_experiments(
+        [Squares(tmp_path)],
+        tmp_path,
+        options=Options(),
+        data=None,
+        deadline=0.0,
+        say=lambda *args: None,
+    )
+    assert results[0].rows == []
+    assert results[0].missing == "3 of 3 cells were not run"
+
+
 def test_missing_data_are_a_remark_and_not_the_end(tmp_path):
     result, told = run(Squares(tmp_path, missing=True), tmp_path)
     assert result.missing == "no squares here"
     assert result.rows == told == []
-    path = write_report([result], tmp_path, full=False, command="x")
+    path = write_report([result], tmp_path, options=Options(), command="x", commit="y")
     assert "Not run: no squares here" in path.read_text()
 
 
-def test_the_report_has_figures_tables_settings_and_claims(tmp_path):
-    result, _ = run(Squares(tmp_path), tmp_path, data=tmp_path)
+def test_the_report_has_figures_tables_record_and_claims(tmp_path):
+    experiment = Squares(tmp_path)
+    result, _ = run(experiment, tmp_path, data=tmp_path)
     html = write_report(
-        [result], tmp_path, full=False, command="sketchridge reproduce squares"
+        [result], tmp_path, options=Options(), command="reproduce squares", commit="abc"
     ).read_text()
     assert html.count("data:image/png;base64,") == 1
     assert '<td class="good">holds</td>' in html
     assert '<td class="bad">does not hold</td>' in html
-    assert "of 2 claims 1 holds, 1 does not hold, 0 cannot be decided" in html
+    assert '<td class="open">no difference beyond 1%</td>' in html
+    assert "Of 3 claims of the paper: hold 1, do not hold 1, no difference 1." in html
     for suffix in ("png", "pdf"):
         assert (tmp_path / "figures" / f"squares.{suffix}").stat().st_size > 1000
     with (tmp_path / "tables" / "squares.csv").open() as file:
         assert [row["square"] for row in csv.DictReader(file)] == ["0", "1", "4"]
-    settings = json.loads((tmp_path / "settings.json").read_text())
-    assert settings["experiments"]["squares"]["cells"] == [{"x": 0}, {"x": 1}, {"x": 2}]
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record["experiments"]["squares"]["commit"] == "abc"
+    assert (
+        "| squares: fall | 2 | x² falls | no | **does not hold** |"
+        in (tmp_path / "claims.md").read_text()
+    )
+    again = read_results([experiment], tmp_path)[0]
+    assert again.rows == result.rows
+    new = write_report(
+        [again], tmp_path, options=Options(), command="other", commit="z", report_only=True
+    )
+    assert "reproduce squares" in new.read_text()
 
 
-def test_estimates():
-    assert estimate([2.0]) == Estimate(2.0, 2.0, 2.0)
-    found = estimate([1.0, 2.0, 3.0])
-    assert found.mean == 2
-    assert abs(found.high - found.mean - 4.302652729911275 / np.sqrt(3)) < 1e-9
-    power = slope([1, 10, 100], [5, 0.5, 0.05])
-    assert abs(power.mean + 1) < 1e-12
-    assert str(Estimate(1.23456, 1, 2)) == "1.23 [1, 2]"
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "expected"), [(1, 2, HOLDS), (-2, -1, FAILS), (-1, 1, OPEN)]
-)
-def test_verdicts(low, high, expected):
-    assert verdict(Estimate((low + high) / 2, low, high), lambda x: x > 0) == expected
+def test_tables_are_read_as_they_were_written(tmp_path):
+    rows = [{"a": 1, "b": 0.5, "c": "m = ⌈log n⌉"}, {"a": 2, "b": 1e-9, "d": -3}]
+    write_table(rows, tmp_path / "t.csv")
+    assert read_table(tmp_path / "t.csv") == rows
 
 
 def test_groups_keep_their_order():
     rows = [{"a": 2, "b": 1}, {"a": 1, "b": 1}, {"a": 2, "b": 3}]
     assert groups(rows, "a") == {(2,): [rows[0], rows[2]], (1,): [rows[1]]}
+
+
+# The command, from wherever
+
+
+def test_every_figure_of_the_paper_is_there():
+    figures = [f"fig1{c}" for c in "abcdef"] + ["fig2", "fig3-1", "fig3-2", "fig4", "fig5"]
+    assert list(EXPERIMENTS) == [*figures, "sketches", "timing", "update"]
+    for experiment in EXPERIMENTS.values():
+        assert experiment.choices
+        for full in (False, True):
+            cells = [json.dumps(c, sort_keys=True) for c in experiment.maker.cells(Options(full))]
+            assert len(set(cells)) == len(cells) > 0
+
+
+def test_full_runs_draw_fresh_seeds():
+    for experiment in EXPERIMENTS.values():
+        for full in (False, True):
+            for cell in experiment.maker.cells(Options(full)):
+                first = cell.get("seed", cell.get("first"))
+                assert first is None or (first >= FRESH) == full
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"names": ["fig9"]}, "Unknown experiment 'fig9'"),
+        ({"names": ["fig5"], "data": Path("nowhere")}, "no folder nowhere"),
+        ({"names": ["fig1a"], "options": Options(m=(3,))}, "fig1a has no --m"),
+        ({"names": ["fig1a"], "options": Options(backend="torch")}, "fig1a has no --backend"),
+        ({"names": ["fig4"], "options": Options(backend="abacus")}, "Unknown backend 'abacus'"),
+        ({"names": ["fig2"], "options": Options(repetitions=0)}, "--repetitions must be positive"),
+        ({"names": ["fig2"], "jobs": 0}, "--jobs must be positive"),
+        ({"names": ["fig2"], "options": Options(n=(5, 6))}, "This figure has one n, got 5, 6"),
+    ],
+)
+def test_what_cannot_be_had_is_said_before_any_work(options, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        reproduce(Request(out=tmp_path, **options), lambda *args: None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_the_packages_of_the_command_line(tmp_path, capsys, monkeypatch):
+    for name in ("typer", "rich", "polars"):
+        monkeypatch.setitem(sys.modules, name, None)
+    words = ["fig2", "--repetitions", "2", "--m", "5", "20", "--out", str(tmp_path), "--jobs", "1"]
+    plain.main(words)
+    text = capsys.readouterr().out
+    assert "fig2: V2 approaches V1" in text
+    assert "The report is in" in text
+    before = (tmp_path / "tables" / "fig2.csv").read_text()
+    plain.main(["fig2", "--out", str(tmp_path), "--report"])
+    assert "fig2: V2 approaches V1" in capsys.readouterr().out
+    assert (tmp_path / "tables" / "fig2.csv").read_text() == before

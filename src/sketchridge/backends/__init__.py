@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from sketchridge.backends.base import Backend
+from sketchridge.backends.cholesky import Cholesky
 from sketchridge.backends.numpy_tiles import NumpyTiles
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Room, Tall
@@ -15,7 +16,9 @@ from sketchridge.backends.threads import by_rows
 
 __all__ = [
     "BACKENDS",
+    "LARGE",
     "Backend",
+    "Cholesky",
     "NumpyTiles",
     "Points",
     "Room",
@@ -31,7 +34,7 @@ BACKENDS = {
     "torch": "torch_tiles.TorchTiles",
     "triton": "triton_fused.TritonFused",
 }
-_LARGE = 2**14  # rows from which a GPU is worth sending them to
+LARGE = 2**14  # rows from which a GPU is worth sending them to
 _DRIVER = Path("/proc/driver/nvidia/version")
 
 
@@ -65,7 +68,7 @@ def worth_a_gpu(n: int) -> bool:
 
     PyTorch is imported only where the machine has a driver for a GPU: importing it takes seconds.
     """
-    if n < _LARGE or find_spec("torch") is None or not _has_a_driver():
+    if n < LARGE or find_spec("torch") is None or not _has_a_driver():
         return False
     return bool(import_module("torch").cuda.is_available())
 

@@ -9,14 +9,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from sketchridge.backends.cholesky import Cholesky
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
 from sketchridge.backends.threads import over_rows
-from sketchridge.kernels import Kernel
+from sketchridge.kernels import Kernel, Radial
+from sketchridge.loo import Problem, criterion_at
 
 __all__ = ["Backend"]
 
 Array = np.ndarray
+REMEDY = "give a smaller sketch_size, or fewer rows"
 
 
 class Backend(ABC):
@@ -94,7 +97,7 @@ class Backend(ABC):
         return self.tall(sketch.entries(rows, columns).T)
 
     @abstractmethod
-    def reserve(self, numbers: float, what: str) -> None:
+    def reserve(self, numbers: float, what: str, remedy: str = REMEDY) -> None:
         """Raise MemoryError where there is no room for so many float64 numbers."""
 
     def alone(self) -> AbstractContextManager[object]:
@@ -142,6 +145,33 @@ class Backend(ABC):
     def worth_holding(self, n: int, q: int) -> bool:
         """Whether a product (n, q) is better formed than left: there is memory enough for it."""
         return True
+
+    # n×n algebra, where the backend computes
+
+    def dense(self, P: Points, root: Tall, lam: float) -> Cholesky:
+        """diag(root) k(P, P) diag(root) + λI, factorised; LinAlgError where it is not definite.
+
+        O(n³) time, one n×n matrix.
+        """
+        M = self.block(P, P).whole()
+        M *= root.whole()
+        M *= root.whole().T
+        M.reshape(-1)[:: len(P) + 1] += lam
+        return Cholesky(self, M)
+
+    @abstractmethod
+    def cholesky(self, A: Any) -> Any:
+        """The lower triangular factor of a small matrix of the backend's, or LinAlgError."""
+
+    @abstractmethod
+    def triangular(self, L: Any, B: Any, *, transposed: bool = False) -> Any:
+        """L⁻¹B, or L⁻ᵀB, for small matrices of the backend's; above its diagonal L is not read."""
+
+    def criterion(
+        self, name: str, kernel: Radial, U: Array, alpha: float, problem: Problem
+    ) -> tuple[float, Array, float] | None:
+        """`loo.criterion_at`, by which kernels are learned, on a GPU where there is one."""
+        return criterion_at(name, kernel, U, alpha, problem)
 
     # m×m algebra, where the backend computes
 

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.spatial.distance import cdist
 
 from sketchridge.backends import memory
-from sketchridge.backends.base import Backend
+from sketchridge.backends.base import REMEDY, Backend
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
 from sketchridge.backends.threads import default_workers, in_threads, one_blas_thread
@@ -25,7 +25,6 @@ Filler = Callable[[slice, slice, Array], Array]
 _SMALL = 2**16  # kernel evaluations below which threads cost more than they save
 _LARGE = 2**23  # numbers in a matrix whose room is checked before it is made
 _STRIP = 2**20  # numbers in a strip of a tall matrix while it is worked on
-_REMEDY = "give a smaller sketch_size, or fewer rows"
 
 
 class NumpyTiles(Backend):
@@ -200,8 +199,8 @@ class NumpyTiles(Backend):
     def host(self, A: Array) -> Array:
         return A
 
-    def reserve(self, numbers: float, what: str) -> None:
-        memory.check(8 * numbers, what, _REMEDY)
+    def reserve(self, numbers: float, what: str, remedy: str = REMEDY) -> None:
+        memory.check(8 * numbers, what, remedy)
 
     def empty(self, n: int, q: int) -> Array:
         if n * q > _LARGE:
@@ -234,6 +233,14 @@ class NumpyTiles(Backend):
         cumulative = np.cumsum(cumulative_of)
         rows = np.searchsorted(cumulative, u * cumulative[-1], side="right")
         return np.minimum(rows, np.flatnonzero(cumulative_of)[-1])
+
+    def cholesky(self, A: Array) -> Array:
+        return cholesky(A, lower=True, check_finite=False)
+
+    def triangular(self, L: Array, B: Array, *, transposed: bool = False) -> Array:
+        return solve_triangular(
+            L, B, lower=True, trans="T" if transposed else "N", check_finite=False
+        )
 
     def eigh(self, A: Array) -> tuple[Array, Array]:
         values, vectors = np.linalg.eigh(A)

@@ -10,11 +10,13 @@ import torch
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from sketchridge.backends import memory, restored
-from sketchridge.backends.base import Backend
+from sketchridge.backends.base import REMEDY, Backend
 from sketchridge.backends.philox import signs
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
-from sketchridge.kernels import Kernel
+from sketchridge.backends.torch_loo import criterion_at
+from sketchridge.kernels import Kernel, Radial
+from sketchridge.loo import Problem
 
 __all__ = ["TorchArrays", "column_units", "far", "kept", "powers", "slices"]
 
@@ -24,7 +26,7 @@ _UNASKED = 2**28  # bytes that are taken without looking at the memory
 _ENTRIES = 2**27  # of a sketch, made at a time
 _KEPT = ("reserved", "allocated")  # by PyTorch, and of that in use
 _LARGE = 256  # rows of a matrix from which its algebra is worth sending to the device
-_REMEDY = "give a smaller sketch_size, fewer rows, or backend='numpy'"
+_ELSEWHERE = "use backend='numpy'"
 
 
 class TorchArrays(Backend):
@@ -117,6 +119,23 @@ class TorchArrays(Backend):
                 out[part] = signs(sketch.seed, rows, some, cell, self.device).T
         return Tall(self, (out,))
 
+    # n×n algebra
+
+    def cholesky(self, A: Any) -> Any:
+        return _solved(torch.linalg.cholesky, A)
+
+    def triangular(self, L: Any, B: Any, *, transposed: bool = False) -> Any:
+        if transposed:
+            return torch.linalg.solve_triangular(L.T, B, upper=True)
+        return torch.linalg.solve_triangular(L, B, upper=False)
+
+    def criterion(
+        self, name: str, kernel: Radial, U: Array, alpha: float, problem: Problem
+    ) -> tuple[float, Array, float] | None:
+        if self._on_the_host:
+            return super().criterion(name, kernel, U, alpha, problem)
+        return criterion_at(name, kernel, U, alpha, problem, self.device)
+
     # m×m algebra, on the device where it is large
 
     def eigh(self, A: Array) -> tuple[Array, Array]:
@@ -162,13 +181,13 @@ class TorchArrays(Backend):
                 "PyTorch for your GPU and its driver."
             )
 
-    def reserve(self, numbers: float, what: str) -> None:
-        self.check_memory(int(8 * numbers), what)
+    def reserve(self, numbers: float, what: str, remedy: str = REMEDY) -> None:
+        self.check_memory(int(8 * numbers), what, remedy)
 
-    def check_memory(self, needed: int, what: str) -> None:
+    def check_memory(self, needed: int, what: str, remedy: str = REMEDY) -> None:
         if needed > _UNASKED:
             place = "" if self._on_the_host else " on the GPU"
-            memory.check(needed, what + place, _REMEDY, free=self._free())
+            memory.check(needed, what + place, f"{remedy}, or {_ELSEWHERE}", free=self._free())
 
     def _free(self) -> float:
         """Bytes that can still be taken where the backend computes."""

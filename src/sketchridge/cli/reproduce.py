@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +11,11 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from sketchridge.paper.command import Request
+from sketchridge.paper.command import reproduce as run
 from sketchridge.paper.experiments import EXPERIMENTS
-from sketchridge.paper.report import claims_of, write_report
-from sketchridge.paper.runner import run_experiments
+from sketchridge.paper.options import Options
+from sketchridge.paper.report import claims_of
 
 __all__ = ["reproduce"]
 
@@ -24,7 +27,8 @@ def reproduce(
         list[str] | None, typer.Argument(help=f"all, or some of: {', '.join(EXPERIMENTS)}.")
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="The paper's repetitions: hours instead of minutes.")
+        bool,
+        typer.Option("--full", help="Registered repetitions and fresh seeds: hours on 2 cores."),
     ] = False,
     out: Annotated[
         Path, typer.Option(help="Folder of the report; a run that was interrupted goes on there.")
@@ -32,18 +36,33 @@ def reproduce(
     data: Annotated[
         Path | None, typer.Option(help="Folder with the flights and weather files.")
     ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Processes; one for each core unless given.")
+    ] = None,
+    repetitions: Annotated[int | None, typer.Option(help="So many instead.")] = None,
+    n: Annotated[
+        list[int] | None, typer.Option(help="Training points or pool, where a figure has them.")
+    ] = None,
+    m: Annotated[
+        list[int] | None, typer.Option(help="Rows of the sketch, where a figure has them.")
+    ] = None,
+    backend: Annotated[
+        str, typer.Option(help="Where a figure's products can run on another.")
+    ] = "numpy",
+    report: Annotated[
+        bool, typer.Option("--report", help="From the tables of an earlier run; run nothing.")
+    ] = False,
 ) -> None:
     """Run the paper's experiments and write report.html: every figure, every claim's verdict."""
-    wanted = list(EXPERIMENTS) if not names or "all" in names else names
-    unknown = [name for name in wanted if name not in EXPERIMENTS]
-    if unknown:
-        raise ValueError(
-            f"Unknown experiment {unknown[0]!r}: give 'all' or some of {', '.join(EXPERIMENTS)}."
-        )
-    if data is not None and not data.is_dir():
-        raise ValueError(f"There is no folder {data}.")
-    command = " ".join(
-        ["sketchridge reproduce", *(names or ["all"]), *(["--full"] if full else [])]
+    options = Options(full, repetitions, tuple(n or ()), tuple(m or ()), backend)
+    request = Request(
+        names or ["all"],
+        out,
+        options,
+        data,
+        jobs,
+        report,
+        command=" ".join(["sketchridge", *sys.argv[1:]]),
     )
     start = time.perf_counter()
     columns = (
@@ -52,24 +71,18 @@ def reproduce(
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    wanted = request.experiments()
+    with Progress(*columns, console=Console(stderr=True), disable=report) as progress:
         bars = {
-            name: progress.add_task(name, total=len(EXPERIMENTS[name].cells(full)))
-            for name in wanted
+            e.name: progress.add_task(e.name, total=len(e.maker.cells(options))) for e in wanted
         }
-        results = run_experiments(
-            [EXPERIMENTS[name] for name in wanted],
-            out,
-            full=full,
-            data=data,
-            say=lambda name, done, total: progress.update(bars[name], completed=done),
+        results, path = run(
+            request, lambda name, done, total: progress.update(bars[name], completed=done)
         )
-    path = write_report(results, out, full=full, command=command)
     for claim in claims_of(results):
-        console.print(f"{claim.verdict:<18} {claim.name}: {claim.measured}", markup=False)
+        console.print(f"{claim.verdict:<26} {claim.name}: {claim.measured}", markup=False)
     for result in results:
         if result.missing:
-            console.print(
-                f"not run            {result.experiment.name}: {result.missing}", markup=False
-            )
+            said = f"{'not complete':<26} {result.experiment.name}: {result.missing}"
+            console.print(said, markup=False)
     console.print(f"The report is in {path} ({time.perf_counter() - start:.0f} s).")

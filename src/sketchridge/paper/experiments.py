@@ -1,12 +1,14 @@
-"""The table of the paper's experiments: one class for each figure, by the figure's name."""
+"""The table of the experiments, by the figure's name, the most important first."""
 
 from __future__ import annotations
 
 from sketchridge.paper.base import Experiment
-from sketchridge.paper.mixture import Mixture, Timing, Update
-from sketchridge.paper.real import RealCampaign
-from sketchridge.paper.sup_gap import SupGap
-from sketchridge.paper.synthetic import SyntheticCampaign
+from sketchridge.paper.readings.gaps import SupGap
+from sketchridge.paper.readings.mixture import MixtureReading
+from sketchridge.paper.readings.other_sketches import OtherSketchesReading
+from sketchridge.paper.readings.real import RealReading
+from sketchridge.paper.readings.synthetic import SyntheticReading
+from sketchridge.paper.readings.times import TimingReading, UpdateReading
 
 __all__ = ["EXPERIMENTS"]
 
@@ -19,12 +21,13 @@ EXPERIMENTS: dict[str, Experiment] = {
         SupGap("fig1d", "gaussian", "c"),
         SupGap("fig1e", "polynomial", "sigma"),
         SupGap("fig1f", "gaussian", "sigma"),
-        Mixture(),
-        SyntheticCampaign(1),
-        SyntheticCampaign(2),
-        RealCampaign("flights"),
-        RealCampaign("weather"),
-        Timing(),
-        Update(),
+        MixtureReading(),
+        SyntheticReading(1),
+        SyntheticReading(2),
+        RealReading("flights"),
+        RealReading("weather"),
+        OtherSketchesReading(),
+        TimingReading(),
+        UpdateReading(),
     )
 }

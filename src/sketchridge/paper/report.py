@@ -4,53 +4,58 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
-from sketchridge.paper.base import FAILS, HOLDS, OPEN, Claim
-from sketchridge.paper.runner import Result, environment, write_table
+from sketchridge.paper.code import fingerprint
+from sketchridge.paper.options import Options
+from sketchridge.paper.runner import Result, environment
+from sketchridge.paper.tables import write_table
+from sketchridge.paper.verdicts import DEPENDS, FAILS, HOLDS, OPEN, SAME, SHOWN, Claim
 from sketchridge.reporting import Section, page, picture, table
 
 __all__ = ["claims_of", "write_report"]
 
-_STYLES = {HOLDS: "good", FAILS: "bad", OPEN: "open"}
+_STYLES = {HOLDS: "good", FAILS: "bad", SAME: "open", DEPENDS: "open", OPEN: "open", SHOWN: ""}
 _PAPER = (
     "Statistically and Computationally Efficient Variance Estimator for Kernel Ridge Regression "
     "(Liu, Honorio, Cheng)"
 )
 
 
-def write_report(results: Sequence[Result], folder: Path, *, full: bool, command: str) -> Path:
-    """Write tables, figures (PNG and PDF), settings and report.html."""
+def write_report(
+    results: Sequence[Result],
+    folder: Path,
+    *,
+    options: Options,
+    command: str,
+    commit: str,
+    report_only: bool = False,
+) -> Path:
+    """Write tables, figures (PNG and PDF), settings and report.html.
+
+    Where only tables were read, the record of the run that made them stays.
+    """
     for part in ("tables", "figures"):
         (folder / part).mkdir(parents=True, exist_ok=True)
+    if not report_only:
+        for result in results:
+            if result.rows:
+                write_table(result.rows, folder / "tables" / f"{result.experiment.name}.csv")
+        _write_record(results, folder, options, command, commit)
+    record = _read_record(folder)
     claims = claims_of(results)
-    sections = [_claims_section(claims)]
-    for result in results:
-        sections.append(_figure_section(result, folder))
     write_table([vars(claim) for claim in claims], folder / "tables" / "claims.csv")
-    settings = {
-        "command": command,
-        "full": full,
-        "environment": dict(environment()),
-        "experiments": {
-            r.experiment.name: {"choices": r.experiment.choices, "cells": r.experiment.cells(full)}
-            for r in results
-        },
-    }
-    text = json.dumps(settings, indent=1, ensure_ascii=False)
-    (folder / "settings.json").write_text(text, encoding="utf-8")
-    sections.append(_record_section(results, command))
-    counts = {name: sum(claim.verdict == name for claim in claims) for name in _STYLES}
-    lead = (
-        f"{_PAPER}, run again: of {len(claims)} claims "
-        + ", ".join(f"{count} {name}" for name, count in counts.items())
-        + "."
-    )
+    (folder / "claims.md").write_text(_claims_text(claims), encoding="utf-8")
+    sections = [
+        _claims_section(claims),
+        *(_figure_section(result, folder) for result in results),
+        _record_section(record),
+    ]
+    lead = f"{_PAPER}, run again. {counted(claims)}"
     path = folder / "report.html"
-    path.write_text(
-        page("The paper, reproduced", lead, sections, footer=f"Made by: {command}"),
-        encoding="utf-8",
-    )
+    text = page("The paper, reproduced", lead, sections, footer=f"Made by: {record['command']}")
+    path.write_text(text, encoding="utf-8")
     return path
 
 
@@ -63,49 +68,116 @@ def claims_of(results: Sequence[Result]) -> list[Claim]:
     ]
 
 
+def counted(claims: Sequence[Claim]) -> str:
+    """How many claims have which verdict."""
+    ours = [claim for claim in claims if claim.line]
+    kinds = [claim.kind for claim in ours]
+    counts = {kind: kinds.count(kind) for kind in _STYLES if kind in kinds}
+    words = {SAME: "no difference", DEPENDS: "depend on the reading", HOLDS: "hold"}
+    words |= {FAILS: "do not hold", OPEN: "are open", SHOWN: "are described"}
+    said = ", ".join(f"{words[kind]} {count}" for kind, count in counts.items())
+    return f"Of {len(ours)} claims of the paper: {said}."
+
+
+def _claims_text(claims: Sequence[Claim]) -> str:
+    """The claims as a table of a text page."""
+    lines = [
+        f"{counted(claims)}",
+        "",
+        "| claim | line | the paper says | measured | verdict |",
+        "|---|---|---|---|---|",
+    ]
+    for c in claims:
+        cells = (c.name, c.line, c.sentence, c.measured, f"**{c.verdict}**")
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def _claims_section(claims: Sequence[Claim]) -> Section:
     rows = [
         {
             "claim": c.name,
+            "line": c.line,
             "the paper says": c.sentence,
-            "measured": c.measured,
+            "measured": f"{c.statistic}: {c.measured}",
             "verdict": c.verdict,
-            "remark": c.why,
+            "remark": c.remark,
         }
         for c in claims
     ]
+    styles = {c.verdict: _STYLES[c.kind] for c in claims}
     text = (
-        "Square brackets are 95% intervals. A claim cannot be decided where its interval holds "
-        "both answers."
+        "The paper's sentences are quoted word for word, with their lines in its TeX file; the "
+        "statistic of each was fixed in registered.md before the seeds of the full run were drawn. "
+        "Square brackets are 95% intervals; where all of k parts must hold they are at 1 − 0.05/k. "
+        "Nothing is adjusted between claims: of the decisions by a test about one in twenty may "
+        "be wrong by chance. A claim without a line is this library's, not the paper's."
     )
-    return Section("Claims", text, [table(rows, classes=_STYLES)])
+    return Section("Claims", text, [table(rows, classes=styles)])
 
 
 def _figure_section(result: Result, folder: Path) -> Section:
     experiment = result.experiment
     if not result.rows:
         return Section(experiment.title, f"Not run: {result.missing}")
-    figure = experiment.figure(result.rows)
-    for suffix in ("png", "pdf"):
-        figure.savefig(folder / "figures" / f"{experiment.name}.{suffix}", dpi=150)
-    write_table(result.rows, folder / "tables" / f"{experiment.name}.csv")
+    try:
+        figures = experiment.figures(result.rows)
+    except ImportError as error:
+        return Section(experiment.title, f"{experiment.choices}\n\nNo picture: {error}")
+    for name, figure in figures.items():
+        for suffix in ("png", "pdf"):
+            path = folder / "figures" / f"{name}.{suffix}"
+            figure.savefig(path, dpi=110, bbox_inches="tight")
     text = experiment.choices + (f"\n\nIncomplete: {result.missing}" if result.missing else "")
-    return Section(experiment.title, text, [picture(figure, experiment.title)])
-
-
-def _record_section(results: Sequence[Result], command: str) -> Section:
-    times = [
-        {
-            "experiment": r.experiment.name,
-            "cells": r.cells,
-            "rows": len(r.rows),
-            "seconds of work": round(r.seconds, 1),
-        }
-        for r in results
-    ]
-    versions = [{"what": name, "version": value} for name, value in environment()]
-    text = (
-        f"Command: {command}\n\nSettings and seeds of every cell are in settings.json, "
-        "observations in tables/."
+    return Section(
+        experiment.title, text, [picture(figure, experiment.title) for figure in figures.values()]
     )
-    return Section("Record", text, [table(times), table(versions)])
+
+
+def _write_record(
+    results: Sequence[Result], folder: Path, options: Options, command: str, commit: str
+) -> None:
+    """What was run: kept from one part of a run to the next, by experiment."""
+    experiments = _read_record(folder)["experiments"]
+    for r in results:
+        if r.rows:
+            experiments[r.experiment.name] = {
+                "command": command,
+                "commit": commit,
+                "code": fingerprint(type(r.experiment.maker).__module__)[:12],
+                "options": asdict(options),
+                "choices": r.experiment.choices,
+                "cells": r.cells,
+                "rows": len(r.rows),
+                "seconds": round(r.seconds, 1),
+                "environment": dict(environment()),
+            }
+    record = {"command": command, "commit": commit, "experiments": experiments}
+    text = json.dumps(record, indent=1, ensure_ascii=False)
+    (folder / "record.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _read_record(folder: Path) -> dict:
+    """What is known of earlier runs in a folder."""
+    path = folder / "record.json"
+    if not path.is_file():
+        return {"command": "unknown", "commit": "unknown", "experiments": {}}
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _record_section(record: dict) -> Section:
+    rows = [
+        {
+            "experiment": name,
+            "commit": part["commit"],
+            "code": part["code"],
+            "cells": part["cells"],
+            "rows": part["rows"],
+            "seconds of work": part["seconds"],
+            "machine": part["environment"]["machine"],
+            "command": part["command"],
+        }
+        for name, part in record["experiments"].items()
+    ]
+    text = "Seeds are in the tables, settings in record.json and in the text above each figure."
+    return Section("Record", text, [table(rows)])

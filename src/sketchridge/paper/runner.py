@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import os
@@ -12,17 +11,22 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy
+import scipy
+import sklearn
 from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
 from sketchridge.paper.base import Cell, Experiment, Row
+from sketchridge.paper.code import fingerprint
+from sketchridge.paper.options import Options
+from sketchridge.paper.tables import read_table
 
-__all__ = ["Result", "environment", "run_experiments", "write_table"]
+__all__ = ["Result", "environment", "read_results", "run_experiments"]
 
 _MOST_WORKERS = 61  # of a pool of processes on Windows
 
@@ -31,7 +35,8 @@ _MOST_WORKERS = 61  # of a pool of processes on Windows
 class Task:
     """A cell of an experiment, and the file that holds its rows once it is finished."""
 
-    experiment: Experiment
+    name: str
+    maker: Any
     cell: Cell
     path: Path
 
@@ -40,11 +45,11 @@ class Task:
         return self.path.exists()
 
     def run(self, data: Path | None) -> None:
-        """Run the cell and keep its rows, whole or not at all."""
-        start = time.perf_counter()
-        with threadpool_limits(None if self.experiment.alone else 1):
-            rows = self.experiment.run(self.cell, data)
-        entry = {"cell": self.cell, "rows": rows, "seconds": time.perf_counter() - start}
+        """Run the cell on one thread and keep its rows, whole or not at all."""
+        start = time.process_time()
+        with threadpool_limits(1):
+            rows = self.maker.run(self.cell, data)
+        entry = {"cell": self.cell, "rows": rows, "seconds": time.process_time() - start}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         part = self.path.with_suffix(f".{os.getpid()}.part")
         part.write_text(json.dumps(entry), encoding="utf-8")
@@ -59,90 +64,125 @@ class Result:
     """The rows of an experiment, in the order of its cells, with the seconds they took."""
 
     def __init__(
-        self, experiment: Experiment, finished: Sequence[dict[str, Any]], missing: str = ""
+        self,
+        experiment: Experiment,
+        rows: list[Row],
+        *,
+        cells: int = 0,
+        seconds: float = 0.0,
+        missing: str = "",
     ) -> None:
         self.experiment = experiment
+        self.rows = rows
+        self.cells = cells
+        self.seconds = seconds
         self.missing = missing
-        self.rows: list[Row] = [row for entry in finished for row in entry["rows"]]
-        self.seconds = sum(entry["seconds"] for entry in finished)
-        self.cells = len(finished)
 
 
 def run_experiments(
     experiments: Sequence[Experiment],
     folder: Path,
     *,
-    full: bool,
+    options: Options,
     data: Path | None,
+    jobs: int | None = None,
+    deadline: float | None = None,
     say: Callable[[str, int, int], None],
 ) -> list[Result]:
     """Run what is not finished.
 
-    Cells are files under ``folder``/cells; an interrupted run goes on where it was. Experiments
+    Cells are files under ``folder``/cells, named by what they are and by the code that makes them:
+    an interrupted run goes on where it was, and a change of the code starts again. Experiments
     whose times are results run by themselves, after the others. One whose data are missing is left
     out, with the reason in its result.
 
     Parameters
     ----------
-    experiments : what to run.
+    experiments : what to run, the most important first.
     folder : where results are kept.
-    full : the paper's repetitions.
+    options : how much to run.
     data : folder with the real data, if there is one.
+    jobs : how many processes; one for each core unless given.
+    deadline : seconds after which no cell is begun.
     say : called as a cell is finished, with the experiment's name, its cells done and in all.
     """
-    tasks = {e.name: _tasks(e, folder, full) for e in experiments}
+    stop = None if deadline is None else time.time() + deadline
+    tasks = {e.name: _tasks(e, folder, options) for e in experiments}
     done = {name: sum(task.finished for task in several) for name, several in tasks.items()}
     missing: dict[str, str] = {}
 
-    def collect(task: Task, run: Callable[[], None]) -> None:
-        name = task.experiment.name
+    def collect(task: Task, run: Callable[[], bool]) -> None:
         try:
-            run()
+            if not run():
+                return
         except FileNotFoundError as error:
-            missing[name] = str(error)
+            missing[task.name] = str(error)
             return
-        done[name] += 1
-        say(name, done[name], len(tasks[name]))
+        done[task.name] += 1
+        say(task.name, done[task.name], len(tasks[task.name]))
 
     waiting = [task for e in experiments for task in tasks[e.name] if not task.finished]
-    _run_together([task for task in waiting if not task.experiment.alone], data, collect)
+    together = [task for task in waiting if not task.maker.alone]
+    _run_together(together, data, jobs or cpu_count(), stop, collect)
     for task in waiting:
-        if task.experiment.alone:
-            collect(task, partial(task.run, data))
+        if task.maker.alone:
+            collect(task, partial(_in_time, task, data, stop))
+    return [_result(e, tasks[e.name], missing.get(e.name, "")) for e in experiments]
+
+
+def read_results(experiments: Sequence[Experiment], folder: Path) -> list[Result]:
+    """Of the tables that an earlier run wrote, without running anything."""
+    results = []
+    for experiment in experiments:
+        path = folder / "tables" / f"{experiment.name}.csv"
+        found = path.is_file()
+        missing = "" if found else f"there is no {path}"
+        results.append(Result(experiment, read_table(path) if found else [], missing=missing))
+    return results
+
+
+def _result(experiment: Experiment, tasks: Sequence[Task], missing: str) -> Result:
+    finished = [task.entry() for task in tasks if task.finished]
+    left = len(tasks) - len(finished)
+    if left and not missing:
+        missing = f"{left} of {len(tasks)} cells were not run"
+    return Result(
+        experiment,
+        [row for entry in finished for row in entry["rows"]],
+        cells=len(finished),
+        seconds=sum(entry["seconds"] for entry in finished),
+        missing=missing,
+    )
+
+
+def _tasks(experiment: Experiment, folder: Path, options: Options) -> list[Task]:
+    maker = experiment.maker
+    code = fingerprint(type(maker).__module__)
     return [
-        Result(
-            e,
-            [task.entry() for task in tasks[e.name] if task.finished],
-            missing.get(e.name, ""),
-        )
-        for e in experiments
+        Task(experiment.name, maker, cell, _path(folder, experiment.name, code, cell))
+        for cell in maker.cells(options)
     ]
 
 
-def _tasks(experiment: Experiment, folder: Path, full: bool) -> list[Task]:
-    return [
-        Task(experiment, cell, _path(folder, experiment, cell)) for cell in experiment.cells(full)
-    ]
-
-
-def _path(folder: Path, experiment: Experiment, cell: Cell) -> Path:
-    """A name that changes with the cell and with the library's version."""
-    text = json.dumps([version("sketchridge"), cell], sort_keys=True)
-    name = hashlib.sha256(text.encode()).hexdigest()[:20]
-    return folder / "cells" / experiment.name / f"{name}.json"
+def _path(folder: Path, name: str, code: str, cell: Cell) -> Path:
+    """A name that changes with the cell and with the code that makes its rows."""
+    text = json.dumps([code, cell], sort_keys=True)
+    return folder / "cells" / name / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
 
 
 def _run_together(
     tasks: Sequence[Task],
     data: Path | None,
-    collect: Callable[[Task, Callable[[], None]], None],
+    jobs: int,
+    stop: float | None,
+    collect: Callable[[Task, Callable[[], bool]], None],
 ) -> None:
-    """Run tasks in processes, one for each core."""
+    """Run tasks in processes."""
     if not tasks:
         return
-    workers = min(cpu_count(), len(tasks), _MOST_WORKERS)
+    workers = min(jobs, len(tasks), _MOST_WORKERS)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        futures = {pool.submit(task.run, data): task for task in tasks}
+        futures = {pool.submit(_in_time, task, data, stop): task for task in tasks}
         try:
             for future in as_completed(futures):
                 collect(futures[future], future.result)
@@ -151,18 +191,17 @@ def _run_together(
             raise
 
 
-def write_table(rows: Sequence[Row], path: Path) -> None:
-    """Tidy CSV: a row for each observation."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, names)
-        writer.writeheader()
-        writer.writerows(rows)
+def _in_time(task: Task, data: Path | None, stop: float | None) -> bool:
+    """Run a task unless it is too late to begin."""
+    if stop is not None and time.time() >= stop:
+        return False
+    task.run(data)
+    return True
 
 
 def environment() -> Iterator[tuple[str, str]]:
     """Versions and machine, for the record."""
     yield "Python", platform.python_version()
-    for name in ("sketchridge", "numpy", "scipy", "scikit-learn"):
-        yield name, version(name)
+    for module in (numpy, scipy, sklearn):
+        yield module.__name__, module.__version__
     yield "machine", f"{platform.machine()}, {cpu_count()} cores"

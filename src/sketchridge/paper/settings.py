@@ -39,6 +39,7 @@ def sketched_ridge(
     sketch: Any = "auto",
     sketch_size: Any = "auto",
     noise_variance: Any = "auto",
+    backend: Any = "numpy",
     dtype: str = "auto",
 ) -> SketchedKernelRidge:
     """The sketched estimator of the experiments, not fitted."""
@@ -52,7 +53,7 @@ def sketched_ridge(
         solver="sketch",
         noise_variance=noise_variance,
         fit_intercept=False,
-        backend="auto",
+        backend=backend,
         dtype=dtype,
         random_state=None,
     )

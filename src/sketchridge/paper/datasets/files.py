@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["download", "find", "tables"]
+import numpy as np
+
+__all__ = ["download", "find", "from_npz", "tables"]
 
 
 def find(folder: Path | str | None, names: Sequence[str]) -> Path | None:
@@ -17,6 +19,21 @@ def find(folder: Path | str | None, names: Sequence[str]) -> Path | None:
     if not root.is_dir():
         raise FileNotFoundError(f"There is no folder {root}: say where the data files are.")
     return next((root / name for name in names if (root / name).is_file()), None)
+
+
+def from_npz(path: Path, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """X (n, columns) and y (n,) of an .npz file."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            X = file["X"]
+            y = file["y"]
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(f"{path} is no .npz file with arrays X and y: {error}") from None
+    if X.ndim != 2 or X.shape[1] != columns or y.shape != X.shape[:1]:
+        raise ValueError(
+            f"{path} must hold X (n, {columns}) and y (n,), got {X.shape} and {y.shape}."
+        )
+    return X, y
 
 
 def download(folder: Path | str, sources: Sequence[tuple[str, str]]) -> None:

@@ -14,7 +14,7 @@ from zipfile import ZipFile
 import numpy as np
 
 from sketchridge.paper.datasets.files import download as fetch
-from sketchridge.paper.datasets.files import find, tables
+from sketchridge.paper.datasets.files import find, from_npz, tables
 
 __all__ = ["FLIGHT_NAMES", "load_flights"]
 
@@ -64,7 +64,7 @@ def load_flights(
     if original is not None:
         return _from_original(original, Path(folder) / _PLANES)  # type: ignore[arg-type]
     ready = find(folder, _READY)
-    return _from_npz(ready) if ready is not None else _from_new_york(folder)
+    return from_npz(ready, len(FLIGHT_NAMES)) if ready is not None else _from_new_york(folder)
 
 
 def _from_original(path: Path, planes: Path) -> tuple[Array, Array]:
@@ -102,18 +102,6 @@ def _from_original(path: Path, planes: Path) -> tuple[Array, Array]:
         "DepTime",
     )
     return table.select(order).to_numpy(), table["ArrDelay"].to_numpy()
-
-
-def _from_npz(path: Path) -> tuple[Array, Array]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            X = file["X"]
-            y = file["y"]
-    except (KeyError, ValueError, OSError) as error:
-        raise ValueError(f"{path} is no .npz file with arrays X and y: {error}") from None
-    if X.ndim != 2 or X.shape[1] != len(FLIGHT_NAMES) or y.shape != X.shape[:1]:
-        raise ValueError(f"{path} must hold X (n, 8) and y (n,), got {X.shape} and {y.shape}.")
-    return X, y
 
 
 def _from_new_york(folder: Path | str | None) -> tuple[Array, Array]:

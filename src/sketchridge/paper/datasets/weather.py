@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchridge.paper.datasets.files import find, tables
+from sketchridge.paper.datasets.files import find, from_npz, tables
 
 __all__ = ["WEATHER_NAMES", "load_weather"]
 
@@ -17,6 +17,7 @@ Array = np.ndarray
 WEATHER_NAMES = ("pre", "vap", "cld", "wet", "frs")
 _VARIABLES = ("tmp", *WEATHER_NAMES)
 _TABLE = "NA-1990-2002-Monthly.csv"
+_READY = "weather.npz"
 _YEARS = (1990, 2002)
 _STEP = 10  # half-degree boxes in five degrees
 Boxes = dict[tuple[int, int], Array]  # (column, row) of the half-degree grid: (years, 12)
@@ -29,7 +30,8 @@ def load_weather(folder: Path | str | None = None, *, average: bool = False) -> 
 
     Parameters
     ----------
-    folder : with the table NA-1990-2002-Monthly.csv; or CRU TS 2.1 text files ending in .tmp, .pre,
+    folder : with weather.npz (X and y, as `datasets.pack` writes it); or with the table
+        NA-1990-2002-Monthly.csv; or CRU TS 2.1 text files ending in .tmp, .pre,
         .vap, .cld, .wet and .frs; or CRU TS 4 NetCDF files with these letters in their names. Grids
         are brought to 5×5 degrees.
     average : the mean over each 5×5 degree cell, instead of one box in it.
@@ -40,6 +42,9 @@ def load_weather(folder: Path | str | None = None, *, average: bool = False) -> 
             f"NetCDF files of {', '.join(_VARIABLES)}, which the Climatic Research Unit "
             "(University of East Anglia) gives out."
         )
+    ready = find(folder, [_READY])
+    if ready is not None:
+        return from_npz(ready, len(WEATHER_NAMES))
     table = find(folder, [_TABLE])
     if table is not None:
         return _from_table(table)

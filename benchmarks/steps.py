@@ -1,0 +1,133 @@
+"""Where the time of an automatic fit goes, and how much its predictions depend on the seed.
+
+    python benchmarks/steps.py --data ../shared/data
+    python benchmarks/steps.py --data ../shared/data --backend triton
+
+20,000 flights with default settings and, on a GPU, with bandwidth="full"; then other seeds of the
+sketch on all tables above 4,096 rows, where it is not complete.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import common
+import numpy as np
+from prediction import split, table
+from settings import automatic_ridge
+
+from sketchridge import regressor
+
+SEEDED = ("pumadyn32nm", "weather", "flights")
+SEEDS = 10
+
+
+class Clock:
+    """What a fit said it was doing, and for how long."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.last = ("Preparing", time.perf_counter())
+
+    def say(self, text: str) -> None:
+        name, since = self.last
+        now = time.perf_counter()
+        self.seconds[name] = self.seconds.get(name, 0.0) + now - since
+        self.last = (text.split(":")[0], now)
+
+    @contextmanager
+    def status(self, text: str) -> Iterator[Any]:
+        self.say(text)
+        yield self.say
+        self.say("after")
+
+
+def fitted(name: str, data: Path, seed: int, backend: str, **options: Any) -> dict[str, Any]:
+    """One fit on one split, with its test error and the time of each step."""
+    X, y, Z, z = split(*table(name, data), 0)
+    clock = Clock()
+    kept, regressor.status = regressor.status, clock.status  # type: ignore[assignment]
+    try:
+        start = time.perf_counter()
+        model = automatic_ridge(random_state=seed).set_params(backend=backend, **options).fit(X, y)
+        seconds = time.perf_counter() - start
+    finally:
+        regressor.status = kept
+    error = float(np.sqrt(np.mean((model.predict(Z) - z) ** 2)))
+    low, high = model.predict_interval(Z)
+    held = float(np.mean((low <= z) & (z <= high)))
+    found = {"table": name, "seed": seed, "n": len(X), "seconds": seconds, "rmse": error}
+    found |= {"held": held, "m": model.sketch_size_, "solver": model.solver_, "gap": model.gap_}
+    return found | {"loo": float(np.sqrt(model.loo_error_)), "steps": clock.seconds}
+
+
+def shares(found: dict[str, Any]) -> str:
+    steps = sorted(found["steps"].items(), key=lambda item: -item[1])
+    lines = [
+        {"step": name, "seconds": f"{s:.1f}", "share": f"{s / found['seconds']:.0%}"}
+        for name, s in steps
+        if s >= 0.005 * found["seconds"]
+    ]
+    return common.markdown_table(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--backend", default="numpy")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--out", type=Path, default=common.RESULTS)
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    warnings.simplefilter("ignore")
+    on_gpu = options.backend != "numpy"
+    parts = [f"Command: `python benchmarks/steps.py --data FOLDER --backend {options.backend}`."]
+    parts.append(common.machine())
+    claims = []
+    if on_gpu:
+        fitted("sml", options.data, 0, options.backend)  # which makes kernels
+    for forms in ("auto", "full") if on_gpu else ("auto",):
+        found = fitted("flights", options.data, 0, options.backend, bandwidth=forms)
+        print(found, flush=True)
+        title = f'## Flights, {found["n"]:,} rows, bandwidth="{forms}": {found["seconds"]:.1f} s'
+        parts.append(f"{title}, RMSE {found['rmse']:.4f}\n\n{shares(found)}")
+        limit = 10 if on_gpu else 90
+        claims.append(
+            common.Claim(
+                f'bandwidth="{forms}" takes at most {limit} s (found {found["seconds"]:.1f})',
+                found["seconds"] <= limit,
+            )
+        )
+    lines = []
+    for name in SEEDED:
+        runs = [fitted(name, options.data, seed, options.backend) for seed in range(options.seeds)]
+        errors = np.array([run["rmse"] for run in runs])
+        spread = float(errors.max() / errors.min() - 1)
+        lines.append(
+            {
+                "table": name,
+                "rows": f"{runs[0]['n']:,}",
+                "RMSE, least to largest": f"{errors.min():.4f} to {errors.max():.4f}",
+                "spread": f"{spread:.1%}",
+                "held": f"{min(r['held'] for r in runs):.1%} to {max(r['held'] for r in runs):.1%}",
+                "m": f"{min(r['m'] for r in runs)} to {max(r['m'] for r in runs)}",
+                "seconds": f"{np.median([r['seconds'] for r in runs]):.1f}",
+            }
+        )
+        print(lines[-1], flush=True)
+        claims.append(
+            common.Claim(f"{name}: errors within 5% (found {spread:.1%})", spread <= 0.05)
+        )
+    parts.append(f"## {options.seeds} seeds\n\n{common.markdown_table(lines)}")
+    name = f"steps_{options.backend}.md"
+    common.write_report(options.out / name, "Where the time goes", parts, claims)
+
+
+if __name__ == "__main__":
+    main()

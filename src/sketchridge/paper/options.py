@@ -1,0 +1,59 @@
+"""What a user can ask of a run: repetitions, sizes, a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["FRESH", "Options", "blocks"]
+
+FRESH = 10_000  # the first seed of full runs; none from here on was drawn before them
+
+
+@dataclass(frozen=True)
+class Options:
+    """How much to run.
+
+    Parameters
+    ----------
+    full : the repetitions that `docs/paper/registered.md` states, with fresh seeds.
+    repetitions : so many instead. n, m : sizes instead of the paper's, where a figure has them.
+    backend : of the library, where a figure's products can run on another.
+    """
+
+    full: bool = False
+    repetitions: int | None = None
+    n: tuple[int, ...] = ()
+    m: tuple[int, ...] = ()
+    backend: str = "numpy"
+
+    @property
+    def first_seed(self) -> int:
+        return FRESH if self.full else 0
+
+    def count(self, *, quick: int, full: int) -> int:
+        """How many repetitions."""
+        if self.repetitions is not None:
+            return self.repetitions
+        return full if self.full else quick
+
+    def one_n(self, usual: int) -> int:
+        return _one("n", self.n, usual)
+
+    def one_m(self, usual: int) -> int:
+        return _one("m", self.m, usual)
+
+
+def _one(name: str, given: Sequence[int], usual: int) -> int:
+    if len(given) > 1:
+        raise ValueError(f"This figure has one {name}, got {', '.join(map(str, given))}.")
+    return given[0] if given else usual
+
+
+def blocks(first: int, count: int, longest: int) -> list[tuple[int, int]]:
+    """First seed and length of blocks of at most ``longest`` seeds.
+
+    >>> blocks(10, 5, 2)
+    [(10, 2), (12, 2), (14, 1)]
+    """
+    return [(first + start, min(longest, count - start)) for start in range(0, count, longest)]

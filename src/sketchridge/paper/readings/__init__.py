@@ -1,0 +1,3 @@
+"""What is read from the rows: claims with their verdicts, and pictures. Nothing here is random."""
+
+__all__ = ["drawing", "gaps", "mixture", "other_sketches", "quotes", "real", "synthetic", "times"]

@@ -1,0 +1,60 @@
+"""Curves of campaigns: by strategy, seed and round, and paired differences of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from sketchridge.paper.base import Row
+from sketchridge.paper.statistics import Estimate, arithmetic
+
+__all__ = ["Curves"]
+
+Array = np.ndarray
+
+
+class Curves:
+    """A value by strategy, seed and round."""
+
+    def __init__(self, rows: Sequence[Row], name: Callable[[Row], str], value: str) -> None:
+        self._values: dict[str, dict[int, dict[int, float]]] = {}
+        for row in rows:
+            if value in row:
+                by_seed = self._values.setdefault(name(row), {})
+                by_seed.setdefault(row["seed"], {})[row["round"]] = row[value]
+
+    def __contains__(self, strategy: str) -> bool:
+        return strategy in self._values
+
+    def seeds(self, *strategies: str) -> list[int]:
+        """Those in which all of these strategies were run."""
+        return sorted(set.intersection(*(set(self._values[s]) for s in strategies)))
+
+    def rounds(self, strategy: str) -> list[int]:
+        return sorted({r for line in self._values[strategy].values() for r in line})
+
+    def of(self, strategy: str, seed: int, rounds: Sequence[int]) -> Array:
+        line = self._values[strategy][seed]
+        return np.array([line[r] for r in rounds if r in line])
+
+    def band(
+        self, strategy: str, shown: Callable[[Array], Array] = np.asarray
+    ) -> dict[float, Estimate]:
+        """Mean and 95% interval in each round."""
+        seeds = self.seeds(strategy)
+        return {
+            r: arithmetic(shown(np.concatenate([self.of(strategy, s, [r]) for s in seeds])))
+            for r in self.rounds(strategy)
+        }
+
+    def differences(
+        self, one: str, other: str, rounds: Sequence[int], between: Callable[[Array, Array], Array]
+    ) -> Array:
+        """By seed, the mean over rounds of what is between the two."""
+        return np.array(
+            [
+                between(self.of(one, seed, rounds), self.of(other, seed, rounds)).mean()
+                for seed in self.seeds(one, other)
+            ]
+        )

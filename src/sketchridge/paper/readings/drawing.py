@@ -1,0 +1,82 @@
+"""How the paper's pictures are drawn: lines with bands, steps of m, one look for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sketchridge.paper.statistics import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["COLORS", "bands", "finish", "legend_below", "steps"]
+
+COLORS = ("#1f5a8a", "#c8443c", "#3a8f5c", "#e08e45", "#8d6a9f", "#2e4057", "#7a7a7a", "#4f9dc4")
+
+
+def bands(
+    ax: Axes,
+    curves: Mapping[str, Mapping[float, Estimate]],
+    *,
+    colors: Sequence[str] = COLORS,
+    styles: Mapping[str, str] | None = None,
+    marker: str = "",
+    without: Sequence[str] = (),
+) -> None:
+    """A line for each name with its interval as a band, but for those ``without`` one."""
+    for k, (name, line) in enumerate(curves.items()):
+        x = list(line)
+        look: dict[str, Any] = {"color": colors[k % len(colors)]}
+        ax.plot(
+            x,
+            [e.mean for e in line.values()],
+            linewidth=1.6,
+            linestyle=(styles or {}).get(name, "-"),
+            marker=marker,
+            markersize=3.5,
+            label=name,
+            **look,
+        )
+        if name not in without:
+            low = [e.low for e in line.values()]
+            high = [e.high for e in line.values()]
+            ax.fill_between(x, low, high, alpha=0.18, linewidth=0, **look)
+
+
+def steps(ax: Axes, sizes: Mapping[float, int]) -> None:
+    """m above the axes, where it changes, with a thin line."""
+    last = None
+    for x, m in sizes.items():
+        if m != last:
+            ax.axvline(x, color="0.85", linewidth=0.8, zorder=0)
+            ax.annotate(
+                f"m={m}",
+                (x, 1.0),
+                xycoords=("data", "axes fraction"),
+                xytext=(1, 2),
+                textcoords="offset points",
+                fontsize=7,
+                color="0.35",
+            )
+        last = m
+
+
+def legend_below(figure: Figure, ax: Axes) -> None:
+    """One legend for all panels, under them."""
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=8
+    )
+
+
+def finish(ax: Axes, *, title: str, xlabel: str, ylabel: str, legend: bool = True) -> None:
+    """Labels, a light grid and a small legend; the title leaves room for `steps`."""
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.set_title(title, fontsize="medium", pad=14)
+    ax.grid(color="0.94")
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    if legend:
+        ax.legend(frameon=False, fontsize="x-small")

@@ -1,0 +1,80 @@
+"""The panels of Figure 1: logarithmic axes for both readings of λ, and linear ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sketchridge.paper.base import Row, groups
+from sketchridge.paper.readings.drawing import bands, finish, legend_below, steps
+from sketchridge.paper.runs.gaps import FIXED_LAMBDA
+from sketchridge.paper.statistics import Estimate, arithmetic, geometric
+from sketchridge.plotting import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["AXES", "LAMBDAS", "gap_figure", "means_by_value", "part_of"]
+
+LAMBDAS = {"optimal": "λ of the optimal rate", "fixed": f"λ = {FIXED_LAMBDA:g}"}
+AXES = {"n": "training points n", "c": "exponent c of m", "sigma": "noise σ"}
+LETTERS = {"gap_v2": "V2", "gap_v3": "V3", "gap_vbar": "V̄ (this library)"}
+TICKS = {"n": (50, 100, 200, 500, 1000), "sigma": (0.5, 1, 2, 3, 5)}
+
+
+def part_of(rows: Sequence[Row], kernel: str, lambda_is: str, m_is: str = "rule") -> list[Row]:
+    """The rows of a kernel under one reading of λ."""
+    wanted = (kernel, lambda_is, m_is)
+    return [r for r in rows if (r["kernel"], r["lambda_is"], r["m_is"]) == wanted]
+
+
+def means_by_value(rows: Sequence[Row], column: str, mean: Any) -> dict[float, Estimate]:
+    """A mean for each value of what varies, in ascending order."""
+    ordered = sorted(rows, key=lambda row: row["value"])
+    return {
+        value: mean([row[column] for row in part])
+        for (value,), part in groups(ordered, "value").items()
+    }
+
+
+def gap_figure(title: str, varies: str, kernels: Sequence[str], rows: Sequence[Row]) -> Figure:
+    """Three panels; the first of the kernels is the paper's."""
+    figure, axes = new_figure(3, size=(4.6, 3.9))
+    figure.suptitle(title, fontsize="large")
+    for ax, (reading, words) in zip(axes, LAMBDAS.items(), strict=False):
+        part = part_of(rows, kernels[0], reading)
+        curves = {name: means_by_value(part, c, geometric) for c, name in LETTERS.items()}
+        curves["V2, arithmetic mean"] = means_by_value(part, "gap_v2", arithmetic)
+        curves["sup V1, for scale"] = means_by_value(part, "sup_v1", geometric)
+        for kernel in kernels[1:]:
+            other = part_of(rows, kernel, reading)
+            if other:
+                curves[f"V2, {kernel}"] = means_by_value(other, "gap_v2", geometric)
+        styles = {"V2, arithmetic mean": "--", "sup V1, for scale": ":"}
+        bands(ax, curves, styles=styles, marker="o", without=list(styles))
+        ax.set_yscale("log")
+        if varies in TICKS:
+            ax.set_xscale("log")
+            ax.set_xticks(TICKS[varies], [f"{tick:g}" for tick in TICKS[varies]])
+            ax.minorticks_off()
+        _finish(ax, varies, part, f"geometric means, {words}")
+    linear = part_of(rows, kernels[0], "optimal")
+    lines = {
+        "V2": means_by_value(linear, "gap_v2", arithmetic),
+        "V3": means_by_value(linear, "gap_v3", arithmetic),
+    }
+    bands(axes[2], lines, marker="o")
+    axes[2].set_ylim(bottom=0)
+    _finish(axes[2], varies, linear, "linear axes, arithmetic means, optimal λ")
+    legend_below(figure, axes[0])
+    return figure
+
+
+def _finish(ax: Axes, varies: str, part: Sequence[Row], title: str) -> None:
+    """Steps of m, a line at c = 1, and labels."""
+    if varies != "sigma":
+        steps(ax, {row["value"]: row["m"] for row in sorted(part, key=lambda row: row["value"])})
+    if varies == "c":
+        ax.axvline(1.0, color="0.4", linewidth=1, linestyle="--", zorder=0)
+    finish(ax, title=title, xlabel=AXES[varies], ylabel="sup |V1 − V|", legend=False)

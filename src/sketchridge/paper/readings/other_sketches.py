@@ -1,0 +1,117 @@
+"""The paper's future work: Hadamard and Fourier sketches against s_λ and s_λ log n."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from sketchridge.paper.base import Experiment, Row, groups
+from sketchridge.paper.readings.drawing import bands, finish
+from sketchridge.paper.readings.quotes import QUOTES
+from sketchridge.paper.runs.other_sketches import LAMBDAS, OtherSketches
+from sketchridge.paper.statistics import Estimate, geometric, share
+from sketchridge.paper.verdicts import FAILS, HOLDS, SAME, Claim, all_of, listed
+from sketchridge.plotting import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["OtherSketchesReading"]
+
+ENOUGH = 0.1  # of sup V1
+
+
+class OtherSketchesReading(Experiment):
+    """The gap against m/s_λ for five kinds of random matrices."""
+
+    name = "sketches"
+    title = "Future work: the gap against m/s_λ for other sketches"
+    maker = OtherSketches()
+    choices: ClassVar[str] = (
+        "n = 1,000 points of U[0, 1]; λ = 1e-6 (cubic spline) and 1e-5 (Gaussian kernel of "
+        "bandwidth 0.25), so that s_λ is about 10; m = ⌈multiple · s_λ⌉; the gap in units of sup "
+        "V1. Hadamard and Fourier have random signs; their rows are drawn from matrices of endless "
+        "length, so they are not rows of one orthonormal matrix of size n."
+    )
+
+    def figure(self, rows: Sequence[Row]) -> Figure:
+        figure, axes = new_figure(2 * len(LAMBDAS), size=(4.2, 3.9))
+        for k, kernel in enumerate(LAMBDAS):
+            part = [r for r in rows if r["kernel"] == kernel]
+            s = round(float(np.mean([r["s_lambda"] for r in part])), 1)
+            n_log = np.log(1000)
+            for ax, gaps in ((axes[2 * k], True), (axes[2 * k + 1], False)):
+                bands(ax, _gaps(part) if gaps else _shares(part), marker="o")
+                ax.axvline(n_log, color="0.4", linestyle="--", linewidth=1)
+                ax.set_xscale("log")
+                ax.set_xticks([1, 2, 3, 5, 7], ["1", "2", "3", "5", "7"])
+                ax.minorticks_off()
+                if gaps:
+                    ax.set_yscale("log")
+                    ax.axhline(ENOUGH, color="0.7", linewidth=1)
+                words = "sup|V1 − V2| / sup V1" if gaps else "share with A1 (i)"
+                title = f"{kernel}, s_λ = {s:g}"
+                finish(ax, title=title, xlabel="m/s_λ (dashed: log n)", ylabel=words, legend=k == 0)
+        figure.suptitle(self.title, fontsize="large")
+        return figure
+
+    def claims(self, rows: Sequence[Row]) -> list[Claim]:
+        needed = {kernel: self._needed(rows, kernel) for kernel in LAMBDAS}
+        more = {}
+        enough = {}
+        for kernel, by_sketch in needed.items():
+            gaussian, hadamard = by_sketch["Gaussian"], by_sketch["Hadamard"]
+            log_n = float(np.log(1000))
+            more[kernel] = HOLDS if hadamard >= log_n > gaussian else FAILS
+            if hadamard == gaussian:
+                more[kernel] = f"{SAME} a step of m"
+            enough[kernel] = HOLDS if gaussian <= 2 else FAILS
+        shown = listed(
+            {
+                kernel: ", ".join(f"{name} {m:g}" for name, m in found.items())
+                for kernel, found in needed.items()
+            }
+        )
+        text = f"smallest m/s_λ with a gap below {ENOUGH:.0%} of sup V1 (geometric mean)"
+        return [
+            Claim(
+                "sketches: Hadamard needs s_λ log n",
+                *QUOTES["hadamard"],
+                f"{text}; log n = 6.9",
+                shown,
+                all_of(more.values()),
+                "The paper says so of the mean and supposes it of the variance.",
+            ),
+            Claim(
+                "sketches: m > s_λ is enough",
+                *QUOTES["only_s"],
+                f"{text}, Gaussian sketch (holds: at most 2)",
+                shown,
+                all_of(enough.values()),
+                "The theorem needs m ≥ d·s_λ with an unnamed constant d.",
+            ),
+        ]
+
+    def _needed(self, rows: Sequence[Row], kernel: str) -> dict[str, float]:
+        part = [r for r in rows if r["kernel"] == kernel]
+        return {
+            sketch: min((x for x, e in line.items() if e.mean < ENOUGH), default=float("inf"))
+            for sketch, line in _gaps(part).items()
+        }
+
+
+def _gaps(rows: Sequence[Row]) -> dict[str, dict[float, Estimate]]:
+    found: dict[str, dict[float, Estimate]] = {}
+    for (sketch, multiple), part in groups(rows, "sketch", "multiple").items():
+        gaps = [r["relative_gap"] for r in part]
+        found.setdefault(sketch, {})[multiple] = geometric(gaps)
+    return found
+
+
+def _shares(rows: Sequence[Row]) -> dict[str, dict[float, Estimate]]:
+    found: dict[str, dict[float, Estimate]] = {}
+    for (sketch, multiple), part in groups(rows, "sketch", "multiple").items():
+        found.setdefault(sketch, {})[multiple] = share(sum(r["a1"] for r in part), len(part))
+    return found

@@ -1,0 +1,137 @@
+"""The paper's sentences that make a claim, word for word, with their lines in its TeX file."""
+
+from __future__ import annotations
+
+__all__ = ["QUOTES"]
+
+QUOTES: dict[str, tuple[str, str]] = {
+    "consistent": ("92", "Our approach leads to a consistent estimator of the true variance"),
+    "cost": (
+        "184",
+        "calculating (λSKSᵀ + SK²Sᵀ)⁻¹ only takes the order of O(mn²), which enhances the "
+        "computational efficiency greatly",
+    ),
+    "v3": (
+        "181–182",
+        "Unfortunately, understanding the concentration of V3 seems highly nontrivial. However, "
+        "our new proposed randomly sketched variance V2 … has nice concentration properties",
+    ),
+    "a1_i": (
+        "209, 213",
+        "1/2 ≤ λ_min(SU₁) ≤ λ_max(SU₁) ≤ 3/2 with probability greater than 1 − 2exp{−cm} … Random "
+        "matrices satisfying Assumption A1 include sub-Gaussian random matrices",
+    ),
+    "a1_ii": (
+        "210",
+        "‖SU₂D₂^(1/2)‖ ≤ c′λ^(1/2) with probability greater than 1 − 2exp{−c″m}, where c′ and c″ "
+        "are constants independent of n",
+    ),
+    "theorem": (
+        "221–224",
+        "sup |V1(x) − V2(x)| ≤ c′σ²/(nλ), where c and c′ are absolute constants independent of n",
+    ),
+    "probability": (
+        "221",
+        "Then with probability at least 1 − 2exp(−cm), with respect to the random choice of S, we "
+        "have …",
+    ),
+    "s_polynomial": (
+        "339",
+        "we get the corresponding optimal lower bound for the projection dimension m ≳ s_λ ≍ "
+        "n^(1/(2α+1))",
+    ),
+    "bound_polynomial": ("339", "|V1(x) − V2(x)| can be bounded by the order of O(n^(−1/(2α+1)))"),
+    "s_gaussian": ("341", "we get the corresponding lower bound m ≥ s_λ ≍ (log(n))^(1/p)"),
+    "bound_gaussian": ("341", "|V1(x) − V2(x)| ≲ (log n)^(−1/p)"),
+    "rate": (
+        "349, 351",
+        "the gap |V1 − V2| decreases with the rate O(1/n) as predicted by Theorem 1",
+    ),
+    "no_gain": (
+        "349, 351",
+        "an increase of m leads to a smaller gap sup|V1(x) − V2(x)|, but this improvement is no "
+        "longer obvious when … c = 1, which is the optimal projection dimension",
+    ),
+    "sigma": ("349, 351", "sup|V1(x) − V2(x)| increases almost linearly with respect to σ"),
+    "sigma_theory": ("349, 351", "which is consistent with our theory"),
+    "mn": (
+        "353",
+        "by using the randomly sketched predictive variance, the computational complexity is "
+        "reduced from O(n³) to O(mn)",
+    ),
+    "accuracy": ("353", "our variance estimator does not sacrifice statistical accuracy"),
+    "hadamard": (
+        "367",
+        "But for Hadamard random matrices, m > s_λ log n is needed for estimation of the (mean) "
+        "prediction error … This might also likely happen in our predictive variance",
+    ),
+    "only_s": ("367", "For sub-Gaussian random matrices, we only need m > s_λ"),
+    "update": (
+        "408",
+        "The computational complexity is thus reduced from O(m(n₀+n_s)²) to O(mn₀n_s)",
+    ),
+    "all_of_them": (
+        "429",
+        "If there is a small cluster of data with large scores, the deterministic method tends to "
+        "add all of them into the training set initially",
+    ),
+    "extra_bias": (
+        "429",
+        "Once they are all selected in the first few iterations, they may become the majority in "
+        "the training set, and … this will add an extra bias in the prediction",
+    ),
+    "similar": (
+        "435",
+        "with the increase of m, the randomly projected variance performs similar to the original "
+        "conditional variance",
+    ),
+    "times": (
+        "435",
+        "the time for calculating the original variance for a new sample x takes 4.654s, but our "
+        "proposed new randomly projected variance only takes 0.251s",
+    ),
+    "advantage": ("435", "showing the practical advantage of our method"),
+    "smallest": (
+        "460",
+        "the randomly sketched active learning algorithm has the smallest mean squared error after "
+        "30 iteration",
+    ),
+    "as_fast": (
+        "460",
+        "the mean squared error of randomly sketched active learning algorithm converges as fast "
+        "as the active learning with the original KRR and random sampling with original KRR",
+    ),
+    "faster": (
+        "486",
+        "the original active learning method shows faster convergence rate",
+    ),
+    "lower_after_50": (
+        "486",
+        "and achieves lower MSE after 50 iterations compared to the random sampling algorithm",
+    ),
+    "unlikely": (
+        "486",
+        "it is unlikely to select the data outside the majority for the random sampling strategy",
+    ),
+    "minority": (
+        "486",
+        "the minority data with large prediction variance tends to be selected by the active "
+        "learning algorithm",
+    ),
+    "comparable": (
+        "486",
+        "the randomly sketched active learning algorithm is comparable with active learning with "
+        "the original KRR after 30 iterations and converges to a similar MSE",
+    ),
+    "flights": (
+        "503",
+        "the active learning algorithm achieves the RMSE of the full data faster than the uniform "
+        "random sampling method",
+    ),
+    "weather": ("505", "As we can observe in Figure 5, our method compares favorably"),
+    "weighted": (
+        "429",
+        "Thus we use the weighted random sampling strategy to ensure a substantial probability to "
+        "select data points with large score while avoiding to select too many of them at once",
+    ),
+}

@@ -1,0 +1,77 @@
+"""Noise that varies with x, for a fit: rows weighted by its inverse, and σ²(x) where it is asked.
+
+A fit with constant noise tells by its leave-one-out errors how much larger the noise is at x than
+on average, g(x); the second fit has the weights w/g.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sketchridge.backends import Points
+from sketchridge.data import Data
+from sketchridge.factor import Sample
+from sketchridge.noise import NoiseModel, fit_varying, landmark_map
+from sketchridge.predictive import gained
+from sketchridge.scores import Scores
+
+__all__ = ["Varying", "better", "varying_noise"]
+
+Array = np.ndarray
+_LANDMARKS = 200  # rows that log g is a combination of kernel values with
+_ROWS = 50  # below which noise is not told from its variation
+
+
+@dataclass(frozen=True, eq=False)
+class Varying:
+    """g(x), the noise at x over that of a row of weight 1, and the data with weights as given."""
+
+    model: NoiseModel
+    rows: Array  # (p,): training rows that are landmarks
+    map: Array  # (p, r), from kernel values with them to features
+    plain: Data
+
+    def at(self, points: Points, sample: Sample) -> Array:
+        """g at points: (t,), positive."""
+        return self.model(_features(points, sample, self.rows, self.map))
+
+    def ratio(self, sample: Sample) -> Array:
+        """g without a row over g, at the training rows: (n,)."""
+        g = self.at(sample.points, sample)
+        out = np.ones(len(g))
+        out[self.model.at] = self.model.left_out / g[self.model.at]
+        return out
+
+    def weighted(self, sample: Sample) -> Data:
+        """The data with the weights w/g."""
+        g = self.at(sample.points, sample)
+        rows = self.plain.rows
+        return replace(self.plain, rows=replace(rows, w_given=rows.w_given / g[rows.group]))
+
+
+def varying_noise(
+    data: Data, sample: Sample, scores: Scores, landmarks: Array | None, seed: int
+) -> Varying | None:
+    """Fit g to the scores of a fit with constant noise, or None where intervals do not gain."""
+    if len(scores.at) < _ROWS or not (scores.amplitude > 0).all():
+        return None
+    rows = np.random.default_rng(seed).permutation(len(sample)) if landmarks is None else landmarks
+    rows = rows[:_LANDMARKS]
+    chosen = sample.points.take(rows)
+    R = landmark_map(sample.backend.block(chosen, chosen).host())
+    found = fit_varying(_features(sample.points, sample, rows, R), scores)
+    return Varying(found, rows, R, data) if found.kept else None
+
+
+def better(constant: Any, varying: Any) -> Any:
+    """Of two fits the one with varying noise, where its own leave-one-out intervals gain too."""
+    gain, error = gained(constant.left_out.scores, varying.left_out.scores)
+    return varying if gain > error else constant
+
+
+def _features(points: Points, sample: Sample, rows: Array, R: Array) -> Array:
+    """ψ(x) = k(x, landmarks) R: (t, r)."""
+    return sample.backend.block(points, sample.points.take(rows)).host() @ R
