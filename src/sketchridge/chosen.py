@@ -146,8 +146,10 @@ def exact_penalty(sample: Sample, data: Data, fit_intercept: bool, seed: int) ->
     return Penalty(path.alpha * float(data.w.mean()), float(np.sqrt(chosen)))
 
 
-def widening_factor(chosen: Chosen, data: Data, fit_intercept: bool, seed: int, say: Say) -> float:
+def widening_factor(chosen: Chosen, data: Data, settings: Any, seed: int, say: Say) -> float:
     """By how much intervals are to be wider because the kernel was learned on the same rows."""
+    if settings.width_factor is not None:
+        return settings.width_factor
     found = chosen.learned
     if found is None or len(data.w) >= _FEW:
         return 1.0
@@ -157,7 +159,7 @@ def widening_factor(chosen: Chosen, data: Data, fit_intercept: bool, seed: int, 
         data.w,
         kernel=found.kernel,
         form=found.form,
-        fit_intercept=fit_intercept,
+        fit_intercept=settings.fit_intercept,
         seed=seed,
         say=say,
     )

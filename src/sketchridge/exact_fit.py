@@ -46,6 +46,7 @@ class ExactSettings:
     alpha: float | str
     noise_variance: Any  # None where it is estimated
     fit_intercept: bool
+    width_factor: float | None = None  # of intervals, where the kernel was learned earlier
 
     @property
     def kernel(self) -> Kernel:
@@ -155,7 +156,7 @@ def select_exact(settings: ExactSettings, data: Data, say: Callable[[str], None]
     backend = NumpyTiles()
     check_memory(len(data.rows), with_path=isinstance(settings.alpha, str))
     chosen = choose_kernel(settings, data, backend, _SEED, say)
-    widths = widening_factor(chosen, data, settings.fit_intercept, _SEED, say)
+    widths = widening_factor(chosen, data, settings, _SEED, say)
     sample = placed(backend, chosen.kernel, data)
     return _finished(settings, data, sample, chosen.learned, widths, say)
 

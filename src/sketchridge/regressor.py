@@ -39,6 +39,9 @@ _SILENT = 1e-12  # share of the noise variance below which a point is far from a
 class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
     """A regressor with one fitted object behind it, ``_fitted``, which never changes."""
 
+    width_factor: float | None = (
+        None  # of intervals, for campaigns, whose kernel was learned before
+    )
     _std_kind: str  # the variance behind predict(return_std=True)
     _kinds: tuple[str, ...]
 
@@ -298,6 +301,7 @@ class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
             "alpha": self.alpha if isinstance(self.alpha, str) else float(self.alpha),
             "noise_variance": copy.deepcopy(given),
             "fit_intercept": bool(self.fit_intercept),
+            "width_factor": self.width_factor,
         }
 
     @abstractmethod

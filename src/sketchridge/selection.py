@@ -43,6 +43,7 @@ _SMALLEST = 1e-145  # of λ, whose square divides
 
 def select(settings: Settings, data: Data, say: Say) -> Fitted:
     """Choose whatever is left open, and fit."""
+    settings = settings.sized(len(data.rows.group))
     opaque = settings.kernel.geometry == "opaque"  # evaluated on the host
     backend = as_backend(settings.backend, 0 if opaque else len(data.rows))
     plan = make_plan(settings.dtype, backend.precisions, backend.name, settings.sketch_tol)
@@ -53,13 +54,14 @@ def select(settings: Settings, data: Data, say: Say) -> Fitted:
         precision = _sketch_precision(settings, plan, sample, sketch)
         say(f"Fitting {len(sample):,} rows")
         factor = factorize(sample, sketch, precision)
-        widths = widening_factor(chosen, data, settings.fit_intercept, settings.seed, say)
+        widths = widening_factor(chosen, data, settings, settings.seed, say)
         return _finished(settings, data, plan, factor, chosen.learned, widths, say)
 
 
 def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: Say) -> Fitted:
     """The fit with further rows: the kernel and the sketch drawn so far are kept."""
     data, X_new = extended_data(old.data, X, Y, w, settings.fit_intercept)
+    settings = settings.sized(len(data.rows.group))
     rows = data.rows
     backend = _backend_for(settings, old, len(rows))
     plan = make_plan(settings.dtype, backend.precisions, backend.name, settings.sketch_tol)

@@ -10,7 +10,7 @@ import pytest
 from helpers import assert_close, normal
 
 from sketchridge import ActiveLearner, ExactKernelRidge, SketchedKernelRidge
-from sketchridge.active import pool as pool_module
+from sketchridge.active import sums as pool_module
 from sketchridge.backends import NumpyTiles
 
 P = 120

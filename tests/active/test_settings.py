@@ -16,6 +16,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from sketchridge import ActiveLearner, ExactKernelRidge, SketchedKernelRidge
 from sketchridge.active.settings import estimator_from, estimator_settings
+from sketchridge.active.sql import SQLStore
 from sketchridge.backends import NumpyTiles
 from sketchridge.kernels import (
     CubicSpline,
@@ -237,7 +238,12 @@ def test_a_campaign_of_version_one_goes_on(name, tmp_path):
     with sqlite3.connect(tmp_path / "old.db") as database:
         database.executescript(script)
     database.close()
-    learner = ActiveLearner.resume(f"sqlite:///{tmp_path / 'old.db'}")
+    url = f"sqlite:///{tmp_path / 'old.db'}"
+    with pytest.raises(ValueError, match=r"older sketchridge \(its tables have version 1"):
+        ActiveLearner.resume(url)
+    assert SQLStore.migrate(url) == 1
+    assert SQLStore.migrate(url) == 2
+    learner = ActiveLearner.resume(url)
     wanted, predicted = VERSION_ONE[name]
     assert [row["labels"] for row in learner.history_] == [3, 5, 8, 10, 13, 15]
     assert all(row["loo_error"] > 0 for row in learner.history_)

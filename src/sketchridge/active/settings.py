@@ -28,7 +28,14 @@ from sketchridge.kernels import (
 )
 from sketchridge.notices import warn
 
-__all__ = ["ESTIMATORS", "Estimator", "estimator_from", "estimator_settings"]
+__all__ = [
+    "ESTIMATORS",
+    "Estimator",
+    "estimator_from",
+    "estimator_settings",
+    "plain_value",
+    "restored_value",
+]
 
 Estimator = ExactKernelRidge | SketchedKernelRidge
 ESTIMATORS: dict[str, type[Estimator]] = {
@@ -59,7 +66,7 @@ def estimator_settings(estimator: Estimator) -> dict[str, Any]:
     ValueError for a parameter that is neither a name, a number nor a kernel that can be rebuilt.
     """
     parameters = estimator.get_params(deep=False)
-    plain = {name: _plain(name, value) for name, value in parameters.items()}
+    plain = {name: plain_value(name, value) for name, value in parameters.items()}
     return {"estimator": type(estimator).__name__, "parameters": plain}
 
 
@@ -70,11 +77,12 @@ def estimator_from(settings: Mapping[str, Any]) -> Estimator:
     >>> estimator_from(settings)
     SketchedKernelRidge(alpha=0.5, kernel='matern32')
     """
-    parameters = {name: _restored(value) for name, value in settings["parameters"].items()}
+    parameters = {name: restored_value(value) for name, value in settings["parameters"].items()}
     return ESTIMATORS[settings["estimator"]](**parameters)
 
 
-def _plain(name: str, value: Any) -> Any:
+def plain_value(name: str, value: Any) -> Any:
+    """A parameter as something that can be written down."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, np.generic):
@@ -95,13 +103,14 @@ def _plain(name: str, value: Any) -> Any:
     )
 
 
-def _restored(value: Any) -> Any:
+def restored_value(value: Any) -> Any:
+    """The parameter that was written down."""
     if not isinstance(value, dict):
         return value
     if "array" in value:
         return np.array(value["array"])
     name, stored = value["kernel"], value["fields"]
-    given = {key: _restored(v) for key, v in stored.items() if key not in _FITTED}
+    given = {key: restored_value(v) for key, v in stored.items() if key not in _FITTED}
     if name in _NAMED:
         return _NAMED[name][0](**given)
     given["parameters"] = tuple(given["parameters"])
@@ -122,7 +131,7 @@ def _named_kernel(kernel: Kernel) -> dict[str, Any] | None:
     values = described(kernel)
     if not _alike(kernel, make(**values)):
         return None
-    return {"kernel": name, "fields": {key: _plain(key, v) for key, v in values.items()}}
+    return {"kernel": name, "fields": {key: plain_value(key, v) for key, v in values.items()}}
 
 
 def _alike(one: Any, other: Any) -> bool:
@@ -144,8 +153,8 @@ def _general_kernel(kernel: Kernel) -> dict[str, Any] | None:
         values[name] = None if values[name] is None else _path_of(values[name], name)
     if values["fused"] is not None and not isinstance(values["fused"], str):
         values["fused"] = _path_of(values["fused"], "fused")
-    numbers = [_plain("parameters", number) for number in values.pop("parameters")]
-    stored = {name: _plain(name, value) for name, value in values.items()}
+    numbers = [plain_value("parameters", number) for number in values.pop("parameters")]
+    stored = {name: plain_value(name, value) for name, value in values.items()}
     return {"kernel": kind, "fields": {**stored, "parameters": numbers}}
 
 

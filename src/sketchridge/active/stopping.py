@@ -111,7 +111,7 @@ class NoImprovement(StopRule):
             )
 
     def reason(self, labels: int, history: History) -> str:
-        errors = [row["loo_error"] for row in history]
+        errors = [row["loo_error"] for row in history if "loo_error" in row]
         if len(errors) <= self.rounds:
             return ""
         best = min(errors[: -self.rounds])
