@@ -90,10 +90,14 @@ class ExactFitted:
         return _predictive(self.ridge, self.data, self.settings, self.factor_of_widths, given)
 
     @cached_property
+    def loo_errors(self) -> Array:
+        """y of each distinct row minus its prediction without it: (n, q)."""
+        return self.data.scale * self.ridge.residuals() / self.ridge.left()[:, None]
+
+    @cached_property
     def loo_error(self) -> float:
         """Weighted mean of the squared leave-one-out errors."""
-        errors = self.data.scale * self.ridge.residuals() / self.ridge.left()[:, None]
-        return float((self.data.w @ errors**2 / self.data.w.sum()).mean())
+        return float((self.data.w @ self.loo_errors**2 / self.data.w.sum()).mean())
 
     @cached_property
     def path(self) -> tuning.LambdaPath:

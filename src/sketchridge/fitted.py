@@ -162,18 +162,20 @@ class Fitted:
         )
 
     @cached_property
-    def loo_error(self) -> float:
-        """Weighted mean of the squared leave-one-out errors, exact for this alpha and sketch; of
-        the exact mean with the inverse's diagonal as near as `share` brings it."""
-        if self.omega is not None:
-            noise = self.ridge.lam * self.sample.total / self.data.w
-            left = np.maximum(1 - self.ridge.leverages().host()[:, 0], np.finfo(float).eps)
-            inverse = noise / left + self.share * self.ridge.basis.unexplained()
-            errors = self.data.scale * self.omega.host() * inverse[:, None]
-            return float((self.data.w @ errors**2 / self.data.w.sum()).mean())
+    def loo_errors(self) -> Array:
+        """y of each distinct row minus its prediction without it, exact for this alpha and sketch;
+        of the exact mean with the inverse's diagonal as near as `share` brings it: (n, q)."""
         left = np.maximum(1 - self.ridge.leverages().host(), np.finfo(float).eps)
-        errors = self.data.scale * self.ridge.residuals().host() / left
-        return float((self.data.w @ errors**2 / self.data.w.sum()).mean())
+        if self.omega is None:
+            return self.data.scale * self.ridge.residuals().host() / left
+        noise = self.ridge.lam * self.sample.total / self.data.w
+        inverse = noise / left[:, 0] + self.share * self.ridge.basis.unexplained()
+        return self.data.scale * self.omega.host() * inverse[:, None]
+
+    @cached_property
+    def loo_error(self) -> float:
+        """Weighted mean of the squared leave-one-out errors."""
+        return float((self.data.w @ self.loo_errors**2 / self.data.w.sum()).mean())
 
     @cached_property
     def path(self) -> tuning.LambdaPath:

@@ -135,11 +135,10 @@ def migrate(connection: sa.Connection) -> None:
         for column in table.columns:
             if column.name not in there:
                 _add_column(connection, column)
-    kept = connection.execute(sa.select(campaign.c.settings, old.c.pool)).one()
-    shape, fingerprint = kept.settings["shape"], kept.settings["fingerprint"]
-    connection.execute(
-        parts.insert().values(number=0, rows=shape[0], fingerprint=fingerprint, points=kept.pool)
-    )
+    settings = connection.execute(sa.select(campaign.c.settings)).scalar_one()
+    pool = connection.execute(sa.select(old.c.pool)).scalar_one()
+    first = {"rows": settings["shape"][0], "fingerprint": settings["fingerprint"]}
+    connection.execute(parts.insert().values(number=0, points=pool, **first))
     connection.execute(old.update().values(pool=None))
     connection.execute(schema.insert().values(version=VERSION))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -130,18 +130,25 @@ class SQLStore(Store):
 
     def parts(self, start: int = 0) -> list[Part]:
         query = parts.select().where(parts.c.number >= start).order_by(parts.c.number)
-        with self._database.reading() as connection:
-            found = connection.execute(query).all()
+        found = self._all(query)
         return [Part(row.rows, row.fingerprint, _unpacked(row.points)) for row in found]
 
     def add(self, part: Part) -> None:
         with self._database.writing() as connection:
-            number = connection.execute(sa.select(sa.func.count()).select_from(parts)).scalar_one()
-            connection.execute(parts.insert().values(_part_row(number, part)))
+            values = _part_row(_count(connection, parts), part)
+            connection.execute(parts.insert().values(values))
 
     def size(self) -> int:
         with self._database.reading() as connection:
             return int(connection.execute(sa.select(sa.func.sum(parts.c.rows))).scalar_one())
+
+    def annotate(self, notes: Mapping[str, Any]) -> None:
+        """Put other notes in the place of those there are."""
+        with self._database.writing() as connection:
+            settings = connection.execute(sa.select(campaign.c.settings)).scalar_one()
+            connection.execute(
+                campaign.update().values(settings={**settings, "notes": dict(notes)})
+            )
 
     def attach(self, about: Mapping[str, Any], data: bytes | None) -> None:
         """Keep what the newest part of the pool came from."""
@@ -153,8 +160,7 @@ class SQLStore(Store):
     def files(self, start: int = 0) -> list[tuple[dict[str, Any], bytes | None]]:
         """What the parts of the pool came from, in order."""
         query = kept_files.select().where(kept_files.c.number >= start)
-        with self._database.reading() as connection:
-            found = connection.execute(query.order_by(kept_files.c.number)).all()
+        found = self._all(query.order_by(kept_files.c.number))
         return [(row.about, row.data) for row in found]
 
     # Points and labels
@@ -242,8 +248,7 @@ class SQLStore(Store):
 
     def labels(self, start: int = 0) -> tuple[Array, Array]:
         query = sa.select(labels.c.id, labels.c.y).order_by(labels.c.number).offset(start)
-        with self._database.reading() as connection:
-            found = connection.execute(query).all()
+        found = self._all(query)
         ids = np.array([row.id for row in found], dtype=np.int64)
         width = len(found[0].y) if found else 1
         return ids, np.array([row.y for row in found], dtype=float).reshape(len(found), width)
@@ -256,46 +261,47 @@ class SQLStore(Store):
 
     def edition(self) -> int:
         with self._database.reading() as connection:
-            return connection.execute(sa.select(sa.func.count()).select_from(changes)).scalar_one()
+            return _count(connection, changes)
 
     def changes(self) -> list[Change]:
-        with self._database.reading() as connection:
-            found = connection.execute(changes.select().order_by(changes.c.number)).all()
+        found = self._all(changes.select().order_by(changes.c.number))
         return [
             Change(row.id, row.old, row.new, row.note, row.changed_by, row.changed_at)
             for row in found
         ]
 
     def failures(self) -> list[Failure]:
-        with self._database.reading() as connection:
-            found = connection.execute(failures.select().order_by(failures.c.number)).all()
+        found = self._all(failures.select().order_by(failures.c.number))
         return [
             Failure(row.id, row.note, row.failed_by, row.failed_at, row.withdrawn) for row in found
         ]
 
     def draws(self) -> list[Draw]:
-        with self._database.reading() as connection:
-            found = connection.execute(draws.select().order_by(draws.c.number)).all()
+        found = self._all(draws.select().order_by(draws.c.number))
         return [Draw(row.id, row.round, row.probability, row.released) for row in found]
 
     def pending(self) -> Array:
-        with self._database.reading() as connection:
-            return _pending_ids(connection)
+        return self._read(_pending_ids)
 
     def failed(self) -> Array:
-        with self._database.reading() as connection:
-            return _failed_ids(connection)
+        return self._read(_failed_ids)
 
     def taken(self) -> Array:
+        return self._read(_taken_ids)
+
+    def _all(self, query: Any) -> Sequence[Any]:
         with self._database.reading() as connection:
-            return _taken_ids(connection)
+            return connection.execute(query).all()
+
+    def _read(self, query: Callable[[sa.Connection], Array]) -> Array:
+        with self._database.reading() as connection:
+            return query(connection)
 
     # Rounds
 
     def rounds(self, start: int = 0) -> list[Round]:
         query = rounds.select().where(rounds.c.number >= start).order_by(rounds.c.number)
-        with self._database.reading() as connection:
-            found = connection.execute(query).all()
+        found = self._all(query)
         return [
             Round(row.number, row.labels, row.metrics, row.edition, row.kernel) for row in found
         ]
@@ -377,12 +383,8 @@ def _for_each(connection: sa.Connection, statement: Any, ids: Array) -> None:
 
 def _part_row(number: int, part: Part) -> dict[str, Any]:
     points = None if part.points is None else _packed(part.points)
-    return {
-        "number": number,
-        "rows": part.rows,
-        "fingerprint": part.fingerprint,
-        "points": points,
-    }
+    kept = {"rows": part.rows, "fingerprint": part.fingerprint, "points": points}
+    return {"number": number, **kept}
 
 
 def _packed(array: Array) -> bytes:

@@ -10,10 +10,6 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from sketchridge.paper.experiments import EXPERIMENTS
-from sketchridge.paper.report import claims_of, write_report
-from sketchridge.paper.runner import run_experiments
-
 __all__ = ["reproduce"]
 
 console = Console(soft_wrap=True, highlight=False)
@@ -21,7 +17,7 @@ console = Console(soft_wrap=True, highlight=False)
 
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help=f"all, or some of: {', '.join(EXPERIMENTS)}.")
+        list[str] | None, typer.Argument(help="all, or some of fig1a to fig1f and fig2 to fig5.")
     ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="The paper's repetitions: hours instead of minutes.")
@@ -34,6 +30,10 @@ def reproduce(
     ] = None,
 ) -> None:
     """Run the paper's experiments and write report.html: every figure, every claim's verdict."""
+    from sketchridge.paper.experiments import EXPERIMENTS
+    from sketchridge.paper.report import claims_of, write_report
+    from sketchridge.paper.runner import run_experiments
+
     wanted = list(EXPERIMENTS) if not names or "all" in names else names
     unknown = [name for name in wanted if name not in EXPERIMENTS]
     if unknown:

@@ -1,0 +1,146 @@
+"""The tables of a campaign's pool: what each row is called, and what the bench is told of it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sketchridge.active.sql import SQLStore
+from sketchridge.campaign.encoding import ID, Encoding
+from sketchridge.campaign.files import pl, read_sheet
+from sketchridge.campaign.words import listed, shown
+
+__all__ = ["Candidates", "described", "free_name", "packed"]
+
+Array = np.ndarray
+_KEPT = 2**24  # bytes of a packed table up to which the store keeps it
+
+
+class Candidates:
+    """The rows of the pool by their ids, which are text."""
+
+    def __init__(self, encoding: Encoding, store: SQLStore, moved: Path | None = None) -> None:
+        self._encoding = encoding
+        self._store = store
+        self._moved = moved  # where the first table is now, if it is not in the store
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """All rows with their typed columns; columns that a later table lacks are empty there."""
+        frames = [self._table(i, *file) for i, file in enumerate(self._store.files())]
+        return pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
+
+    def _table(self, number: int, about: Mapping[str, Any], data: bytes | None) -> pl.DataFrame:
+        if data is not None:
+            return pl.read_parquet(io.BytesIO(data))
+        path = self._moved if number == 0 and self._moved else Path(about["path"])
+        if not path.is_file():
+            raise ValueError(
+                f"The pool's file {path} is not there any more: say where it is with --pool."
+            )
+        return self._encoding.read(read_sheet(path))
+
+    @cached_property
+    def ids(self) -> pl.Series:
+        """The names of all rows."""
+        if self._encoding.id is not None:
+            return self.frame[self._encoding.id]
+        return pl.Series(ID, np.arange(len(self.frame))).cast(pl.String)
+
+    def matrix(self) -> Array:
+        """The features of all rows."""
+        return self._encoding.matrix(self.frame)
+
+    def name(self, row: int) -> str:
+        return self.ids[int(row)]
+
+    def names(self, rows: Array) -> list[str]:
+        return self.ids[rows].to_list() if len(rows) else []
+
+    def rows(self, ids: pl.Series) -> Array:
+        """Row numbers of these ids, −1 for one that the pool does not have.
+
+        Where rows are named by their numbers, 7.0 is 7; otherwise ids are the same or not.
+        """
+        text = ids.cast(pl.String).str.strip_chars()
+        if self._encoding.id is None:
+            text = text.str.replace(r"^(\d+)\.0*$", "$1")
+        place = pl.DataFrame({ID: self.ids, "row": np.arange(len(self.ids))})
+        found = pl.DataFrame({ID: text}).join(place, on=ID, how="left", maintain_order="left")
+        return found["row"].fill_null(-1).to_numpy()
+
+    def known_rows(self, ids: Sequence[str]) -> Array:
+        """Row numbers of ids, all of which must be there."""
+        rows = self.rows(pl.Series(list(ids), dtype=pl.String))
+        unknown = [name for name, row in zip(ids, rows, strict=True) if row < 0]
+        if unknown:
+            raise ValueError(f"{shown(unknown[0])} is not in the pool.{self.meant(unknown[0])}")
+        return rows
+
+    def meant(self, name: str) -> str:
+        """What may have become of an id in a spreadsheet, or nothing."""
+        bare = name.strip().lstrip("0")
+        close = self.ids.filter(
+            (self.ids.str.strip_chars_start("0") == bare)
+            | (self.ids.str.to_lowercase() == name.strip().lower())
+            | (self.ids.cast(pl.Float64, strict=False) == _number(name)).fill_null(False)
+        )
+        if not len(close):
+            return ""
+        return (
+            f" The pool has {listed(close)}: spreadsheets drop zeros and change what looks like a "
+            "number; format the column of ids as text."
+        )
+
+    def select(self, rows: Array, columns: Mapping[str, Any]) -> pl.DataFrame:
+        """Ids, features and columns that are carried along of some rows, with further columns,
+        which give way where a name is taken."""
+        encoding = self._encoding
+        kept = [n for n in self.frame.columns if n not in (encoding.id, encoding.target)]
+        out = self.frame.select(kept)[rows]
+        out = out.insert_column(0, self.ids[rows].alias(self.ids.name))
+        taken = {*out.columns, encoding.target, encoding.heading}
+        own = (encoding.target, encoding.heading)
+        made = [
+            pl.Series(name if name in own else free_name(name, taken), values)
+            for name, values in columns.items()
+        ]
+        return out.with_columns(made)
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """The name, or one with an ending, that no column has.
+
+    >>> free_name("round", {"round"})
+    'round (campaign)'
+    """
+    while name in taken:
+        name = f"{name} (campaign)"
+    return name
+
+
+def packed(frame: pl.DataFrame) -> bytes | None:
+    """A table as bytes, or None where it is too large for the store."""
+    if frame.estimated_size() > 8 * _KEPT:
+        return None
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    data = buffer.getvalue()
+    return data if len(data) <= _KEPT else None
+
+
+def described(path: Path, separator: str) -> dict[str, Any]:
+    """Where a table came from."""
+    return {"path": str(path.resolve()), "separator": separator}
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
