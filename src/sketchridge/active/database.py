@@ -15,7 +15,8 @@ __all__ = ["Database", "without_secrets"]
 
 _WAIT = 120  # seconds to wait for other processes that write to an SQLite file
 _HIDDEN = "***"
-_AFTER_A_USER = re.compile(r"(:/{0,2}[^\s:/@?]*):[^\s/@]*@")
+_AFTER_A_USER = re.compile(r"([^\s:/@?]*):[^\s/@]+@")
+_WITH_A_SLASH = re.compile(r"(://[^\s:@*]*):[^\s@*]*@")
 _AS_AN_OPTION = re.compile(r"((?:password|passwd|pwd|passphrase|secret|token)=)[^&\s'\"]*", re.I)
 
 
@@ -112,6 +113,7 @@ def without_secrets(text: str) -> str:
     'postgresql:/bob:***@h/db?sslpassword=***&user=bob'
     """
     text = _AFTER_A_USER.sub(rf"\1:{_HIDDEN}@", text)
+    text = _WITH_A_SLASH.sub(rf"\1:{_HIDDEN}@", text)
     return _AS_AN_OPTION.sub(rf"\1{_HIDDEN}", text)
 
 

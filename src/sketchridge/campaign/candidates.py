@@ -97,20 +97,16 @@ class Candidates:
             "number; format the column of ids as text."
         )
 
-    def select(self, rows: Array, columns: Mapping[str, Any]) -> pl.DataFrame:
-        """Ids, features and columns that are carried along of some rows, with further columns,
-        which give way where a name is taken."""
+    def select(self, rows: Array, columns: Mapping[str, Any], labels: pl.Series) -> pl.DataFrame:
+        """Ids, features and columns that are carried along of some rows, then the labels and
+        further columns, which give way where a name is taken."""
         encoding = self._encoding
         kept = [n for n in self.frame.columns if n not in (encoding.id, encoding.target)]
         out = self.frame.select(kept)[rows]
         out = out.insert_column(0, self.ids[rows].alias(self.ids.name))
-        taken = {*out.columns, encoding.target, encoding.heading}
-        own = (encoding.target, encoding.heading)
-        made = [
-            pl.Series(name if name in own else free_name(name, taken), values)
-            for name, values in columns.items()
-        ]
-        return out.with_columns(made)
+        taken = {*out.columns, encoding.heading}
+        made = [pl.Series(free_name(name, taken), values) for name, values in columns.items()]
+        return out.with_columns([*made, labels.alias(encoding.heading)])
 
 
 def free_name(name: str, taken: set[str]) -> str:
@@ -134,9 +130,9 @@ def packed(frame: pl.DataFrame) -> bytes | None:
     return data if len(data) <= _KEPT else None
 
 
-def described(path: Path, separator: str) -> dict[str, Any]:
+def described(path: Path) -> dict[str, Any]:
     """Where a table came from."""
-    return {"path": str(path.resolve()), "separator": separator}
+    return {"path": str(path.resolve())}
 
 
 def _number(text: str) -> float:

@@ -13,7 +13,17 @@ import numpy as np
 from sketchridge.campaign.files import Sheet, pl
 from sketchridge.campaign.words import listed, named_rows, nearest, shown
 
-__all__ = ["ID", "Encoding", "Feature", "decimal_of", "encoding_of", "numbers", "typed"]
+__all__ = [
+    "ID",
+    "Encoding",
+    "Feature",
+    "decimal_of",
+    "encoding_of",
+    "numbers",
+    "style_of",
+    "typed",
+    "unit_of",
+]
 
 Array = np.ndarray
 ID = "id"
@@ -274,6 +284,12 @@ def decimal_of(sheet: Sheet, columns: Iterable[str]) -> str:
             f"({shown(point)} in {shown(b)}): use one of them throughout."
         )
     return next(iter(found), ".")
+
+
+def style_of(sheet: Sheet, encoding: Encoding) -> dict[str, str]:
+    """The separator of columns and the mark of decimals in a table, for those like it."""
+    numeric = [feature.name for feature in encoding.features if feature.values is None]
+    return {"separator": sheet.separator, "decimal": decimal_of(sheet, numeric)}
 
 
 def unit_of(heading: str) -> tuple[str, str]:

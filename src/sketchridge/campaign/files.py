@@ -69,7 +69,10 @@ def read_sheet(path: Path) -> Sheet:
     try:
         sheet = readers[suffix](path)
     except (pl.exceptions.PolarsError, OSError, UnicodeError) as error:
-        raise ValueError(f"{path} cannot be read: {_first_line(error)}") from None
+        raise ValueError(
+            f"{path} cannot be read ({_first_line(error)}): every row must have as many cells as "
+            "the header. Save it again from a spreadsheet."
+        ) from None
     return sheet
 
 
@@ -111,7 +114,9 @@ def _read_workbook(path: Path) -> Sheet:
         _check_header(names, path)
         frame = book.load_sheet(0, dtypes="string").to_polars()
     except fastexcel.FastExcelError as error:
-        raise ValueError(f"{path} cannot be read: {_first_line(error)}") from None
+        raise ValueError(
+            f"{path} cannot be read ({_first_line(error)}): save it again as .xlsx or .csv."
+        ) from None
     return Sheet(_tidy(frame), str(path), ";")
 
 
@@ -184,7 +189,12 @@ def check_output(
 
 
 def write_sheet(
-    frame: pl.DataFrame, path: Path, *, separator: str = ",", force: bool = False
+    frame: pl.DataFrame,
+    path: Path,
+    *,
+    separator: str = ",",
+    decimal: str = ".",
+    force: bool = False,
 ) -> None:
     """Write a table, whole or not at all; text that a spreadsheet would obey is made harmless."""
     suffix = path.suffix.lower()
@@ -195,8 +205,11 @@ def write_sheet(
     if suffix == ".xlsx":
         _put(path, lambda file: _write_workbook(frame, file), force)
         return
-    separator = "\t" if suffix == ".tsv" else separator
-    comma = separator == ";"
+    comma = decimal == ","
+    if suffix == ".tsv":
+        separator = "\t"
+    elif comma or separator == "\t":
+        separator = ";" if comma else ","
     _put(path, lambda file: frame.write_csv(file, separator=separator, decimal_comma=comma), force)
 
 

@@ -66,7 +66,7 @@ def read_labels(sheet: Sheet, encoding: Encoding, candidates: Candidates) -> Lab
         *_problem(
             f"a {shown(encoding.target)} that is no finite number",
             ~np.isfinite(y),
-            told[column],
+            pl.select(ids + ": " + told[column].cast(pl.String)).to_series(),
             places,
         ),
     ]

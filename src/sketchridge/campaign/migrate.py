@@ -7,7 +7,7 @@ from typing import Any
 
 from sketchridge.active.sql import SQLStore
 from sketchridge.campaign.candidates import described, packed
-from sketchridge.campaign.encoding import encoding_of
+from sketchridge.campaign.encoding import encoding_of, style_of
 from sketchridge.campaign.files import read_sheet
 
 __all__ = ["migrate"]
@@ -40,8 +40,8 @@ def migrate(address: str, pool: Path | None = None) -> int:
             f"{path} is not the table that the campaign began from: it has other values, or "
             "another order of rows."
         )
-    new = {**notes, "encoding": encoding.plain(), "separator": sheet.separator}
+    new = {**notes, "encoding": encoding.plain(), "style": style_of(sheet, encoding)}
     with store.transaction():
         store.annotate(new)
-        store.attach(described(path, sheet.separator), packed(frame))
+        store.attach(described(path), packed(frame))
     return version

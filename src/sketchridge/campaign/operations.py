@@ -16,7 +16,7 @@ import numpy as np
 from sketchridge.active.sql import SQLStore
 from sketchridge.active.store import Refused
 from sketchridge.campaign.candidates import Candidates, described, free_name, packed
-from sketchridge.campaign.encoding import Encoding, decimal_of, encoding_of, numbers
+from sketchridge.campaign.encoding import Encoding, decimal_of, encoding_of, numbers, style_of
 from sketchridge.campaign.files import Sheet, pl, read_sheet
 from sketchridge.campaign.labels import Labels, check_range, read_labels, value_of
 from sketchridge.campaign.words import listed, named_rows, shown
@@ -76,8 +76,8 @@ class Campaign:
         sheet = read_sheet(path)
         encoding, frame = encoding_of(sheet, target=target, **columns)
         rows, y = _known_labels(frame, encoding, sheet)
-        about = described(path, sheet.separator)
-        notes = {"encoding": encoding.plain(), "separator": sheet.separator, "seed": seed}
+        about = described(path)
+        notes = {"encoding": encoding.plain(), "style": style_of(sheet, encoding), "seed": seed}
         store = SQLStore(address, notes=notes, file=(about, packed(frame)))
         learner = ActiveLearner(
             estimator,
@@ -108,9 +108,9 @@ class Campaign:
         return cls(store, Encoding.of(notes["encoding"]), pool)
 
     @property
-    def separator(self) -> str:
-        """Of the columns in the campaign's first table, for sheets that are written."""
-        return self._store.settings()["notes"].get("separator", ",")
+    def style(self) -> dict[str, str]:
+        """How the campaign's first table is written, and sheets for the bench with it."""
+        return self._store.settings()["notes"]["style"]
 
     @property
     def paths(self) -> list[Path]:
@@ -141,7 +141,7 @@ class Campaign:
 
     def _sheet(self, rows: Array, columns: Mapping[str, Any]) -> pl.DataFrame:
         empty = pl.Series(self.encoding.heading, [None] * len(rows), dtype=pl.Float64)
-        return self.candidates.select(rows, {**columns, self.encoding.heading: empty})
+        return self.candidates.select(rows, columns, empty)
 
     def tell(self, path: Path, *, accept: bool = False, by: str = "") -> Told:
         """Keep the labels in a table; rows without one stay as they are.
@@ -213,7 +213,7 @@ class Campaign:
         ids = self._new_names(frame, sheet)
         with self._store.transaction():
             new = self.learner.add(self.encoding.matrix(frame))
-            self._store.attach(described(path, sheet.separator), packed(frame))
+            self._store.attach(described(path), packed(frame))
             if len(rows):
                 names = ids[rows].to_list() if ids is not None else [str(i) for i in new[rows]]
                 self._store.tell(new[rows], y[:, None], names=names, by=by)
@@ -253,9 +253,8 @@ class Campaign:
         if path is None:
             X = self.learner.pool_[slice(None)]
             labels = self._labels_by_row(len(X))
-            columns = {self.encoding.heading: labels}
-            columns |= prediction_columns(estimator, X, confidence)
-            return self.candidates.select(np.arange(len(X)), columns)
+            columns = prediction_columns(estimator, X, confidence)
+            return self.candidates.select(np.arange(len(X)), columns, labels)
         sheet = read_sheet(path)
         frame = self.encoding.read(sheet, ids=self.encoding.id in sheet.frame.columns)
         made = prediction_columns(estimator, self.encoding.matrix(frame), confidence)
@@ -270,7 +269,6 @@ class Campaign:
         drawn = {draw.id: draw for draw in self._store.draws() if not draw.released}
         found = [drawn.get(i) for i in ids.tolist()]
         columns: dict[str, Any] = {
-            self.encoding.heading: Y[: len(ids), 0],
             "round": [None if draw is None else draw.round for draw in found],
             "probability": [None if draw is None else draw.probability for draw in found],
             "corrected": np.isin(ids, [change.id for change in self._store.changes()]),
@@ -278,7 +276,7 @@ class Campaign:
         if len(ids) > 1:
             X = self.learner.pool_[ids]
             columns |= prediction_columns(self.learner.estimator_, X, confidence)
-        return self.candidates.select(ids, columns)
+        return self.candidates.select(ids, columns, pl.Series(Y[: len(ids), 0]))
 
     def _labels_by_row(self, size: int) -> pl.Series:
         ids, Y = self._store.labels()

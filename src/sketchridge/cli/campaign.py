@@ -273,13 +273,21 @@ def add(
 
 
 @app.command()
-def status(store: Store = DEFAULT) -> None:
+def status(
+    gain: Annotated[
+        bool, typer.Option("--gain", help="Also what the next points would teach: takes a fit.")
+    ] = False,
+    store: Store = DEFAULT,
+    pool: PoolPath = None,
+) -> None:
     """Labels so far, the error curve and the labels that stand out, from the record alone."""
     from sketchridge.active.sql import SQLStore
     from sketchridge.campaign.overview import overview
     from sketchridge.cli.status import show
 
     show(overview(SQLStore.open(store)))
+    if gain:
+        say(_opened(store, pool).gain())
 
 
 @app.command()
@@ -363,7 +371,7 @@ def _opened(
 def _write(campaign: Campaign, frame: Any, output: Path, force: bool) -> None:
     from sketchridge.campaign.files import write_sheet
 
-    write_sheet(frame, output, separator=campaign.separator, force=force)
+    write_sheet(frame, output, **campaign.style, force=force)
 
 
 def _given(ids: list[str] | None, what: str) -> list[str]:
