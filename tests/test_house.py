@@ -77,7 +77,7 @@ APART: dict[str, set[str]] = {  # rooms that know only these others
 }
 LONGEST = 400
 WIDEST = 100
-MOST_CODE = 9500  # lines outside paper/
+MOST_CODE = 11600  # lines outside paper/
 DOCSTRINGS = 0.12, 0.30  # of all lines
 NEEDED = {"numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl"}
 PRECISIONS = {"float16", "float16x2", "float32"}
@@ -423,6 +423,12 @@ def test_a_file_says_what_it_is_and_what_it_offers(path):
     assert "__all__" in {target.id for target in targets if isinstance(target, ast.Name)}
 
 
+def imported_for_types(tree: ast.Module) -> list[ast.stmt]:
+    """What stands under `if TYPE_CHECKING`: names that `__getattr__` imports when asked for."""
+    blocks = [node for node in tree.body if isinstance(node, ast.If)]
+    return [n for b in blocks if ast.unparse(b.test) == "TYPE_CHECKING" for n in b.body]
+
+
 @every_file
 def test_what_a_file_offers_is_there(path):
     """Defined or imported; a package may offer its modules."""
@@ -430,7 +436,7 @@ def test_what_a_file_offers_is_there(path):
     offered: list[str] = []
     modules = {p.name.removesuffix(".py") for p in path.parent.iterdir()}
     defined = set(defined_in(tree)) | (modules if path.name == "__init__.py" else set())
-    for node in tree.body:
+    for node in [*tree.body, *imported_for_types(tree)]:
         if isinstance(node, ast.Import | ast.ImportFrom):
             defined |= {(a.asname or a.name) for a in node.names}
         elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":

@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from sketchridge.active.sql import SQLStore
-from sketchridge.campaign.files import pl as _pl
 from sketchridge.campaign.files import read_sheet, write_sheet
 from sketchridge.campaign.operations import Campaign
 
@@ -317,7 +316,7 @@ def test_a_file_is_written_whole_or_not_at_all(home, run, monkeypatch):
         file.write(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_pl.DataFrame, "write_csv", full)
+    monkeypatch.setattr(pl.DataFrame, "write_csv", full)
     out = run("ask", "-o", "old.csv", "--force", code=1)
     assert "No space left on device" in out
     assert "campaign pending" in out

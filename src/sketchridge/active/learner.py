@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sketchridge.active.acquire import ACQUISITIONS
 from sketchridge.active.checks import check_count, check_one_of, checked_ids, checked_targets
 from sketchridge.active.choose import Situation, choose
-from sketchridge.active.gain import mean_posterior_variance, with_points
+from sketchridge.active.gain import gains
 from sketchridge.active.memory import MemoryStore
 from sketchridge.active.models import LEAST, Model, Models, first_kernel, metrics_of, prepared
 from sketchridge.active.parts import grown, part_of, stored_pool
@@ -95,8 +95,7 @@ class ActiveLearner(Record):
             names = ", ".join(ESTIMATORS)
             raise TypeError(f"ActiveLearner needs one of {names}, got {estimator!r}.")
         scores = _SCORES[type(estimator)]
-        kind = type(estimator).__name__
-        check_one_of("score", score, ("auto", *scores), f" for {kind}")
+        check_one_of("score", score, ("auto", *scores), f" for {type(estimator).__name__}")
         check_one_of("acquisition", acquisition, ACQUISITIONS)
         check_one_of("way to choose the first points", first, _FIRST)
         check_count("batch_size", batch_size)
@@ -267,10 +266,8 @@ class ActiveLearner(Record):
         rng = np.random.default_rng([self._settings["seed"], len(self.history_)])
         X = pool[np.sort(rng.choice(len(pool), size=min(sample, len(pool)), replace=False))]
         others = rng.choice(self.open_ids_, size=len(ids), replace=False)
-        now = mean_posterior_variance(estimator, X)
-        ours = mean_posterior_variance(with_points(estimator, pool[ids]), X)
-        even = mean_posterior_variance(with_points(estimator, pool[others]), X)
-        return 1 - ours / now, 1 - even / now
+        ours, even = gains(estimator, X, pool[ids], pool[others])
+        return ours, even
 
     def preview(self, n: int | None = None) -> Array:
         """The ids that `ask` would give now, without handing them out."""
@@ -388,16 +385,13 @@ class ActiveLearner(Record):
         rows = self._checked_ids(ids)
         Y = checked_targets(y)
         if len(rows) != len(Y):
-            raise ValueError(
-                f"{len(rows)} ids came with {len(Y)} labels; there must be one for each."
-            )
+            raise ValueError(f"{len(rows)} ids came with {len(Y)} labels: give one for each.")
         return rows, Y
 
     def _checked_number(self, n: Any) -> int:
-        if n is None:
-            return self._settings["batch_size"]
-        check_count("n", n)
-        return int(n)
+        if n is not None:
+            check_count("n", n)
+        return self._settings["batch_size"] if n is None else int(n)
 
 
 def _sql_store() -> Any:

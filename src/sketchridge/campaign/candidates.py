@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from sketchridge.active.sql import SQLStore
 from sketchridge.campaign.encoding import ID, Encoding
-from sketchridge.campaign.files import pl, read_sheet
+from sketchridge.campaign.files import read_sheet
 from sketchridge.campaign.words import listed, shown
 
 __all__ = ["Candidates", "described", "free_name", "packed"]

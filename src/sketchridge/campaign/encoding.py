@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from sketchridge.campaign.files import Sheet, pl
+from sketchridge.campaign.files import Sheet
 from sketchridge.campaign.words import listed, named_rows, nearest, shown
 
 __all__ = [

@@ -12,20 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sketchridge.campaign.words import listed, shown
+import polars as pl
 
-try:
-    import polars as pl
-except ImportError as error:
-    raise ImportError(
-        "Campaigns need polars, which is not installed: pip install 'sketchridge[cli]'."
-    ) from error
+from sketchridge.campaign.words import listed, shown
 
 __all__ = [
     "SUFFIXES",
     "Sheet",
     "check_output",
-    "pl",
     "read_sheet",
     "write_sheet",
     "write_text",

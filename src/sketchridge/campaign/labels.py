@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from sketchridge.campaign.candidates import Candidates
 from sketchridge.campaign.encoding import Encoding, decimal_of, numbers, unit_of
-from sketchridge.campaign.files import Sheet, pl
+from sketchridge.campaign.files import Sheet
 from sketchridge.campaign.words import listed, named_rows, nearest, shown
 
 __all__ = ["Labels", "OutOfRange", "check_range", "read_labels", "value_of"]

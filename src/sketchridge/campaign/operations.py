@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from sketchridge.active.sql import SQLStore
 from sketchridge.active.store import Refused
 from sketchridge.campaign.candidates import Candidates, described, free_name, packed
 from sketchridge.campaign.encoding import Encoding, decimal_of, encoding_of, numbers, style_of
-from sketchridge.campaign.files import Sheet, pl, read_sheet
+from sketchridge.campaign.files import Sheet, read_sheet
 from sketchridge.campaign.labels import Labels, check_range, read_labels, value_of
 from sketchridge.campaign.words import listed, named_rows, shown
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from importlib.metadata import version as version_of
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +12,6 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from sketchridge import __version__
 from sketchridge.active.database import without_secrets
 from sketchridge.cli import campaign
 from sketchridge.cli.reproduce import reproduce
@@ -46,6 +46,8 @@ class _Plain(TyperGroup):
 def _sentence(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return f"There is not enough memory: {error or 'take fewer points or a smaller sketch'}."
+    if isinstance(error, ModuleNotFoundError):
+        return f"{error.name} is not installed: pip install 'sketchridge[cli]'."
     if isinstance(error, _EXPECTED):
         return str(error) or type(error).__name__
     return (
@@ -76,7 +78,7 @@ app.command()(reproduce)
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"sketchridge {__version__}")
+        typer.echo(f"sketchridge {version_of('sketchridge')}")
         raise typer.Exit
 
 

@@ -85,9 +85,10 @@ def new(
     seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
 ) -> None:
     """Start a campaign over a table of candidates."""
-    from sketchridge import ExactKernelRidge, SketchedKernelRidge
     from sketchridge.active import Budget
     from sketchridge.campaign.operations import Campaign
+    from sketchridge.estimator import SketchedKernelRidge
+    from sketchridge.exact_estimator import ExactKernelRidge
 
     campaign = Campaign.create(
         store,

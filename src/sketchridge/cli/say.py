@@ -33,8 +33,8 @@ def visible(text: str) -> str:
 def counted(number: int, noun: str) -> str:
     """A number with its noun.
 
-    >>> counted(1, "point"), counted(2, "point"), counted(2, "is", "are")
-    ('1 point', '2 points', '2 are')
+    >>> counted(1, "point"), counted(2000, "point")
+    ('1 point', '2,000 points')
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
