@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sketchridge.active import ActiveLearner
+from sketchridge.active.follow import Follower
 from sketchridge.paper.base import Cell, Claim, Estimate, Experiment, Row, estimate, groups, verdict
 from sketchridge.paper.settings import exact_ridge, sketched_ridge
 from sketchridge.plotting import new_figure, plot_estimates
@@ -42,13 +43,12 @@ class Strategy:
     acquisition: str
     score: str
 
-    def estimator(self, labels: int, bandwidth: Any) -> Any:
-        """The model of a campaign that starts with so many labels."""
+    def estimator(self, bandwidth: Any) -> Any:
+        """The model of a campaign; with "log" its sketch follows the labels."""
         if self.model == "exact":
             return exact_ridge(bandwidth=bandwidth)
         if self.model == "log":
-            size = log_size(labels)
-            return sketched_ridge(bandwidth=bandwidth, sketch="gaussian", sketch_size=size)
+            return sketched_ridge(bandwidth=bandwidth, sketch="gaussian", sketch_size=log_size)
         return sketched_ridge(bandwidth=bandwidth)
 
 
@@ -72,11 +72,12 @@ def errors(
     The first points depend on the seed alone, so that strategies can be compared in pairs.
     """
     learner = ActiveLearner(
-        strategy.estimator(initial, bandwidth),
+        strategy.estimator(bandwidth),
         problem.X,
         batch_size=batch,
         acquisition=strategy.acquisition,
         score=strategy.score,
+        first="uniform",
         stop=None,
         store=None,
         random_state=seed,
@@ -87,19 +88,18 @@ def errors(
         warnings.simplefilter(
             "ignore", UserWarning
         )  # m = ⌈log n⌉ is far too small: see the figures
-        found = [mean_squared_error(learner, problem)]
-        for r in range(1, rounds + 1):
+        test = Follower(problem.X_test)
+        found = [mean_squared_error(learner, problem, test)]
+        for _ in range(rounds):
             ids = learner.ask()
-            if strategy.model == "log":  # the sketch grows with the labels of the next fit
-                learner.estimator_.set_params(sketch_size=log_size(initial + r * batch))
             learner.tell(ids, problem.y[ids])
-            found.append(mean_squared_error(learner, problem))
+            found.append(mean_squared_error(learner, problem, test))
     return found
 
 
-def mean_squared_error(learner: ActiveLearner, problem: Problem) -> float:
+def mean_squared_error(learner: ActiveLearner, problem: Problem, test: Follower) -> float:
     """At the test points, of the model that all labels so far give."""
-    residuals = learner.estimator_.predict(problem.X_test) - problem.y_test
+    residuals = test.mean(learner.estimator_) - problem.y_test
     return float(np.mean(residuals**2))
 
 
