@@ -283,7 +283,8 @@ TABLES = {  # whose columns are taken out by polars' own to_numpy
     "campaign/candidates.py",
     "campaign/encoding.py",
     "campaign/labels.py",
-    "campaign/operations.py",
+    "campaign/sources.py",
+    "campaign/tables.py",
     "paper/datasets/flights.py",
     "paper/datasets/weather.py",
 }

@@ -357,3 +357,49 @@ def test_the_version_is_told():
     from sketchridge.cli.app import app
 
     assert CliRunner().invoke(app, ["--version"]).output.strip() == f"sketchridge {__version__}"
+
+
+# A table that is read in pieces
+
+
+def test_a_large_table_is_read_in_pieces(home, run, monkeypatch):
+    from sketchridge.active import parts
+    from sketchridge.campaign import candidates, sources
+
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame(
+        {
+            "id": [f"{i:04d}" for i in range(500)],
+            "x": rng.normal(5, 2, 500),
+            "kind": rng.choice(["A", "B"], 500),
+            "remark": [f"shelf {i}" for i in range(500)],
+            "y": [float(i) if i < 9 else None for i in range(500)],
+        }
+    )
+    frame.write_parquet("p.parquet")
+    sheets = []
+    for large in (False, True):
+        if large:
+            monkeypatch.setattr(sources, "_LARGE", 100)
+            monkeypatch.setattr(sources, "_PIECE", 64)
+            monkeypatch.setattr(candidates, "_KEPT", 100)
+            monkeypatch.setattr(parts, "_KEPT", 100)
+        store = ("--store", f"sqlite:///{large}.db")
+        out = run("new", "p.parquet", "--target", "y", "--batch-size", 7, *store)
+        assert "500 points with 2 features: x, kind" in out
+        assert "9 of them are labeled already" in out
+        run("ask", "-o", f"{large}.csv", *store)
+        sheets.append(read_sheet(home / f"{large}.csv").frame)
+        campaign = Campaign.open(store[1])
+        feature = campaign.encoding.features[0]
+        np.testing.assert_allclose(
+            [feature.mean, feature.spread], [frame["x"].mean(), frame["x"].std(ddof=0)]
+        )
+        X = campaign.candidates.matrix()
+        assert isinstance(X, np.memmap) == large
+        np.testing.assert_allclose(X[:, 0], (frame["x"] - feature.mean) / feature.spread)
+        run("add", write(home, "more.csv", "id,x,kind\nz1,5,A\n"), *store)
+        run("predict", "-o", f"{large}.parquet", *store)
+        assert pl.read_parquet(f"{large}.parquet")["id"].to_list()[-1] == "z1"
+    assert sheets[0]["id"].to_list() == sheets[1]["id"].to_list()
+    assert sheets[0]["remark"].to_list() == sheets[1]["remark"].to_list()

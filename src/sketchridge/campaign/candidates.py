@@ -14,6 +14,7 @@ import polars as pl
 from sketchridge.active.sql import SQLStore
 from sketchridge.campaign.encoding import ID, Encoding
 from sketchridge.campaign.files import read_sheet
+from sketchridge.campaign.sources import InMemory, OnDisk, Source, is_large, joint_matrix
 from sketchridge.campaign.words import listed, shown
 
 __all__ = ["Candidates", "described", "free_name", "packed"]
@@ -31,31 +32,52 @@ class Candidates:
         self._moved = moved  # where the first table is now, if it is not in the store
 
     @cached_property
-    def frame(self) -> pl.DataFrame:
-        """All rows with their typed columns; columns that a later table lacks are empty there."""
-        frames = [self._table(i, *file) for i, file in enumerate(self._store.files())]
-        return pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
+    def sources(self) -> list[Source]:
+        """The tables, in order."""
+        return [self._table(i, *file) for i, file in enumerate(self._store.files())]
 
-    def _table(self, number: int, about: Mapping[str, Any], data: bytes | None) -> pl.DataFrame:
+    def _table(self, number: int, about: Mapping[str, Any], data: bytes | None) -> Source:
         if data is not None:
-            return pl.read_parquet(io.BytesIO(data))
+            return InMemory(pl.read_parquet(io.BytesIO(data)))
         path = self._moved if number == 0 and self._moved else Path(about["path"])
         if not path.is_file():
             raise ValueError(
                 f"The pool's file {path} is not there any more: say where it is with --pool."
             )
-        return self._encoding.read(read_sheet(path))
+        if is_large(path):
+            return OnDisk(path, self._encoding)
+        return InMemory(self._encoding.read(read_sheet(path)))
+
+    def __len__(self) -> int:
+        return sum(map(len, self.sources))
 
     @cached_property
     def ids(self) -> pl.Series:
         """The names of all rows."""
-        if self._encoding.id is not None:
-            return self.frame[self._encoding.id]
-        return pl.Series(ID, np.arange(len(self.frame))).cast(pl.String)
+        name = self._encoding.id
+        if name is not None:
+            return pl.concat([source.column(name).cast(pl.String) for source in self.sources])
+        return pl.Series(ID, np.arange(len(self))).cast(pl.String)
 
     def matrix(self) -> Array:
         """The features of all rows."""
-        return self._encoding.matrix(self.frame)
+        return joint_matrix(self.sources, self._encoding)
+
+    def take(self, rows: Array, columns: Sequence[str]) -> pl.DataFrame:
+        """Some columns of some rows; those that a later table lacks are empty there."""
+        if len(self.sources) == 1:
+            return self.sources[0].take(rows, columns)
+        parts = []
+        order = []
+        start = 0
+        for source in self.sources:
+            places = np.flatnonzero((rows >= start) & (rows < start + len(source)))
+            there = [name for name in columns if name in source.columns]
+            parts.append(source.take(rows[places] - start, there))
+            order.append(places)
+            start += len(source)
+        joined = pl.concat(parts, how="diagonal_relaxed")
+        return joined[np.argsort(np.concatenate(order))].select(columns)
 
     def name(self, row: int) -> str:
         return self.ids[int(row)]
@@ -102,8 +124,9 @@ class Candidates:
         """Ids, features and columns that are carried along of some rows, then the labels and
         further columns, which give way where a name is taken."""
         encoding = self._encoding
-        kept = [n for n in self.frame.columns if n not in (encoding.id, encoding.target)]
-        out = self.frame.select(kept)[rows]
+        every = dict.fromkeys(name for source in self.sources for name in source.columns)
+        own = (encoding.id, encoding.target, encoding.heading)
+        out = self.take(np.asarray(rows), [name for name in every if name not in own])
         out = out.insert_column(0, self.ids[rows].alias(self.ids.name))
         taken = {*out.columns, encoding.heading}
         made = [pl.Series(free_name(name, taken), values) for name, values in columns.items()]

@@ -18,6 +18,7 @@ __all__ = [
     "ID",
     "Encoding",
     "Feature",
+    "check_names",
     "decimal_of",
     "encoding_of",
     "numbers",
@@ -231,13 +232,18 @@ def typed(sheet: Sheet, numeric: Sequence[str], id_column: str | None) -> pl.Dat
     frame = frame.with_columns(made)
     if id_column is None:
         return frame
-    ids = frame[id_column].cast(pl.String)
+    return frame.with_columns(check_names(frame[id_column], sheet.name))
+
+
+def check_names(given: pl.Series, file: str) -> pl.Series:
+    """Ids as text. ValueError unless they name each row once."""
+    ids = given.cast(pl.String)
     if ids.null_count() or ids.n_unique() < len(ids):
         raise ValueError(
-            f"The column {shown(id_column)} of {sheet.name} must name each row once, without gaps"
+            f"The column {shown(given.name)} of {file} must name each row once, without gaps"
             f"{_examples(ids)}: give another one as --id."
         )
-    return frame.with_columns(ids)
+    return ids
 
 
 def _examples(ids: pl.Series) -> str:

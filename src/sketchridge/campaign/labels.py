@@ -175,7 +175,7 @@ def _check_features(
     for feature in encoding.features:
         if feature.name not in told.columns:
             continue
-        ours = candidates.frame[feature.name][rows]
+        ours = candidates.take(rows, [feature.name])[feature.name]
         if feature.values is not None:
             differs = (told[feature.name].cast(pl.String) != ours.cast(pl.String)).to_numpy()
         else:

@@ -16,11 +16,12 @@ import polars as pl
 
 from sketchridge.active.sql import SQLStore
 from sketchridge.active.store import Refused
-from sketchridge.campaign.candidates import Candidates, described, free_name, packed
-from sketchridge.campaign.encoding import Encoding, decimal_of, encoding_of, numbers, style_of
-from sketchridge.campaign.files import Sheet, read_sheet
+from sketchridge.campaign.candidates import Candidates, described, free_name
+from sketchridge.campaign.encoding import Encoding
+from sketchridge.campaign.files import read_sheet
 from sketchridge.campaign.labels import Labels, check_range, read_labels, value_of
-from sketchridge.campaign.words import listed, named_rows, shown
+from sketchridge.campaign.tables import Given, first_table, later_table
+from sketchridge.campaign.words import listed, named_rows
 
 if TYPE_CHECKING:
     from sketchridge.active import ActiveLearner
@@ -74,15 +75,12 @@ class Campaign:
         """
         from sketchridge.active import ActiveLearner
 
-        sheet = read_sheet(path)
-        encoding, frame = encoding_of(sheet, target=target, **columns)
-        rows, y = _known_labels(frame, encoding, sheet)
-        about = described(path)
-        notes = {"encoding": encoding.plain(), "style": style_of(sheet, encoding), "seed": seed}
-        store = SQLStore(address, notes=notes, file=(about, packed(frame)))
+        table = first_table(path, target, columns)
+        notes = {"encoding": table.encoding.plain(), "style": table.style, "seed": seed}
+        store = SQLStore(address, notes=notes, file=(described(path), table.data))
         learner = ActiveLearner(
             estimator,
-            encoding.matrix(frame),
+            table.matrix(),
             batch_size=batch_size,
             acquisition=acquisition,
             score=score,
@@ -90,10 +88,9 @@ class Campaign:
             store=store,
             random_state=seed,
         )
-        campaign = cls(store, encoding, path)
-        campaign.candidates.__dict__["frame"] = frame
+        learner.tell(table.rows, table.y, names=table.names(), by=by)
+        campaign = cls(store, table.encoding, path)
         campaign.__dict__["learner"] = learner
-        learner.tell(rows, y, names=campaign.candidates.names(rows), by=by)
         return campaign
 
     @classmethod
@@ -208,31 +205,30 @@ class Campaign:
     def add(self, path: Path, *, by: str = "") -> tuple[int, int]:
         """Further candidates from a table with the same columns: how many, and how many of them
         are labeled already."""
-        sheet = read_sheet(path)
-        frame = self.encoding.read(sheet)
-        rows, y = _known_labels(frame, self.encoding, sheet)
-        ids = self._new_names(frame, sheet)
+        table = later_table(path, self.encoding)
+        self._check_new(table, path)
         with self._store.transaction():
-            new = self.learner.add(self.encoding.matrix(frame))
-            self._store.attach(described(path), packed(frame))
-            if len(rows):
-                names = ids[rows].to_list() if ids is not None else [str(i) for i in new[rows]]
-                self._store.tell(new[rows], y[:, None], names=names, by=by)
+            new = self.learner.add(table.matrix())
+            self._store.attach(described(path), table.data)
+            if len(table.rows):
+                Y = table.y[:, None]
+                names = table.names(int(new[0]))
+                self._store.tell(new[table.rows], Y, names=names, by=by)
         self.candidates = Candidates(self.encoding, self._store)
-        return len(frame), len(rows)
+        return len(table.source), len(table.rows)
 
-    def _new_names(self, frame: pl.DataFrame, sheet: Sheet) -> pl.Series | None:
+    def _check_new(self, table: Given, path: Path) -> None:
+        """ValueError where the pool has an id of a table already."""
         if self.encoding.id is None:
-            return None
-        ids = frame[self.encoding.id]
+            return
+        ids = table.source.column(self.encoding.id).cast(pl.String)
         known = self.candidates.rows(ids) >= 0
         if known.any():
             raise ValueError(
-                f"{sheet.name} was refused and nothing was changed: its "
+                f"{path} was refused and nothing was changed: its "
                 f"{named_rows(np.flatnonzero(known))} have ids that the pool has already "
                 f"({listed(ids.filter(pl.Series(known)))})."
             )
-        return ids
 
     def _on_rows(self, work: Any) -> None:
         """Do something, and speak of points by their names where it cannot be done."""
@@ -309,19 +305,3 @@ class Campaign:
                 "There is nothing to report yet: it takes two labels for a first model."
             )
         return campaign_page(self)
-
-
-def _known_labels(frame: pl.DataFrame, encoding: Encoding, sheet: Sheet) -> tuple[Array, Array]:
-    """Rows of a table whose target is there already, and its values."""
-    column = next((n for n in (encoding.target, encoding.heading) if n in frame.columns), None)
-    if column is None:
-        return np.empty(0, dtype=np.int64), np.empty(0)
-    y = numbers(frame[column], decimal_of(sheet, [column]))
-    rows = np.flatnonzero(~frame[column].is_null().to_numpy())
-    bad = rows[~np.isfinite(y[rows])]
-    if len(bad):
-        raise ValueError(
-            f"The target {shown(encoding.target)} is not a number in {named_rows(bad)} of "
-            f"{sheet.name}."
-        )
-    return rows, y[rows]

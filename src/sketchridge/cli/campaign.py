@@ -113,7 +113,7 @@ def new(
 
 def _introduce(campaign: Campaign) -> None:
     encoding = campaign.encoding
-    points = counted(len(campaign.candidates.frame), "point")
+    points = counted(len(campaign.candidates), "point")
     names = ", ".join(feature.name for feature in encoding.features)
     say(f"A campaign over {points} with {counted(len(encoding.features), 'feature')}: {names}.")
     for feature in encoding.categories:
