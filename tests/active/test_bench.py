@@ -295,3 +295,27 @@ def test_a_sketch_size_can_follow_the_labels():
     assert [row["sketch_size"] for row in learner.history_] == [size(30), size(60), size(90)]
     with pytest.raises(ValueError, match="whole number from 1 up, got 0 for 20 rows"):
         SketchedKernelRidge(sketch_size=lambda n: 0).fit(X[:20], Y[:20])
+
+
+def test_a_campaign_that_grows_moves_to_the_gpu(monkeypatch):
+    """The backend is chosen again in every round; PyTorch on the CPU stands in for a GPU."""
+    pytest.importorskip("torch")
+    from sketchridge import selection
+    from sketchridge.backends import NumpyTiles
+    from sketchridge.backends.torch_tiles import TorchTiles
+
+    large = TorchTiles(device="cpu")
+    small = NumpyTiles()
+    monkeypatch.setattr(selection, "as_backend", lambda spec, n: large if n >= 30 else small)
+    learner = new("pinned", batch_size=20)
+    seen = []
+    for _ in range(3):
+        told(learner, learner.ask())
+        seen.append(learner.estimator_.backend_)
+    assert seen == ["numpy", "torch", "torch"]
+    monkeypatch.undo()
+    same = new("pinned", batch_size=20)
+    for _ in range(3):
+        told(same, same.ask())
+    assert same.labeled_ids_.tolist() == learner.labeled_ids_.tolist()
+    assert_close(learner.estimator_.predict(X), same.estimator_.predict(X), "float32")

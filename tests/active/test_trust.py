@@ -214,3 +214,22 @@ def test_status_loads_nothing_heavy(tmp_path):
     *_, last = done.stdout.splitlines()
     assert last.startswith("[] ")
     assert float(last.split()[1]) < 1.0
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("estimator", "QuantumRidge", "QuantumRidge .* newer"),
+        ("parameters", {"kernel": "gaussian", "qubits": 9}, "qubits, which .* newer"),
+        ("score", "v9", "Unknown score 'v9'"),
+        ("acquisition", "best", "Unknown acquisition 'best'"),
+        ("stop", [{"rule": "Bored"}], "Bored, a rule that .* upgrade"),
+    ],
+)
+def test_settings_of_another_version_are_a_sentence(url, key, value, message):
+    store = new(url)._store
+    settings = {**store.settings(), key: value}
+    with store._database.writer() as connection:
+        connection.execute(schema.campaign.update().values(settings=settings))
+    with pytest.raises(ValueError, match=message):
+        ActiveLearner.resume(url)

@@ -95,15 +95,13 @@ class ActiveLearner(Record):
             names = ", ".join(ESTIMATORS)
             raise TypeError(f"ActiveLearner needs one of {names}, got {estimator!r}.")
         scores = _SCORES[type(estimator)]
-        check_one_of("score", score, ("auto", *scores), f" for {type(estimator).__name__}")
-        check_one_of("acquisition", acquisition, ACQUISITIONS)
-        check_one_of("way to choose the first points", first, _FIRST)
+        score = scores[0] if score == "auto" else score
         check_count("batch_size", batch_size)
         points = Pool(pool)
         settings: dict[str, Any] = {
             "batch_size": int(batch_size),
             "acquisition": acquisition,
-            "score": scores[0] if score == "auto" else score,
+            "score": score,
             "first": first,
             "stop": to_settings(as_stop_rules(stop)),
             "seed": int(check_random_state(random_state).randint(2**31 - 1)),
@@ -140,6 +138,10 @@ class ActiveLearner(Record):
     def _start(
         self, store: Store, settings: dict[str, Any], estimator: Estimator, pool: Pool
     ) -> None:
+        scores = _SCORES[type(estimator)]
+        check_one_of("score", settings["score"], scores, f" for {type(estimator).__name__}")
+        check_one_of("acquisition", settings["acquisition"], ACQUISITIONS)
+        check_one_of("way to choose the first points", settings.get("first", "uniform"), _FIRST)
         self._store = store
         self._settings = settings
         self._pool = pool

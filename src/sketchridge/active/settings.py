@@ -77,8 +77,16 @@ def estimator_from(settings: Mapping[str, Any]) -> Estimator:
     >>> estimator_from(settings)
     SketchedKernelRidge(alpha=0.5, kernel='matern32')
     """
+    kind = settings["estimator"]
+    known = ESTIMATORS[kind]().get_params() if kind in ESTIMATORS else {}
+    unknown = [name for name in settings["parameters"] if name not in known]
+    if unknown:
+        raise ValueError(
+            f"The campaign's estimator is {kind} with {', '.join(unknown)}, which this sketchridge "
+            "does not know: it was started by a newer one. Upgrade sketchridge to continue it."
+        )
     parameters = {name: restored_value(value) for name, value in settings["parameters"].items()}
-    return ESTIMATORS[settings["estimator"]](**parameters)
+    return ESTIMATORS[kind](**parameters)
 
 
 def plain_value(name: str, value: Any) -> Any:
@@ -92,6 +100,8 @@ def plain_value(name: str, value: Any) -> Any:
         deepest = 2 if name == "bandwidth" else 1  # which may be a map (d, k)
         if 1 <= array.ndim <= deepest and array.dtype.kind in "fiu":
             return {"array": array.tolist()}
+    if name == "sketch_size" and callable(value):
+        return {"function": _path_of(value, name)}
     if isinstance(value, Kernel):
         stored = _named_kernel(value) or _general_kernel(value)
         if stored is not None:
@@ -109,6 +119,8 @@ def restored_value(value: Any) -> Any:
         return value
     if "array" in value:
         return np.array(value["array"])
+    if "function" in value:
+        return _function_at(value["function"], "sketch_size")
     name, stored = value["kernel"], value["fields"]
     given = {key: restored_value(v) for key, v in stored.items() if key not in _FITTED}
     if name in _NAMED:
@@ -164,12 +176,11 @@ def _path_of(function: Any, role: str) -> str:
     path = f"{getattr(plain, '__module__', None)}:{getattr(plain, '__qualname__', None)}"
     if "<" in path or _found_at(path) is not function:
         raise ValueError(
-            f"A stored campaign keeps the {role} of a kernel by its name, but {function!r} cannot "
+            f"A stored campaign keeps the {role} by its name, but {function!r} cannot "
             "be found by one: define it with def in a module, not as a lambda or inside another "
             "function, or leave store=None."
         )
-    if role in _FUNCTIONS:
-        _check_profile(function, path)
+    _check_role(function, path, role)
     return path
 
 
@@ -181,15 +192,15 @@ def _function_at(path: str, role: str) -> Any:
     module = path.partition(":")[0]
     if module not in sys.modules:
         raise ValueError(
-            f"The campaign's kernel has the {role} {path!r}: import {module} first, then resume."
+            f"The campaign has the {role} {path!r}: import {module} first, then resume."
         )
     function = _found_at(path)
     if function is None:
         raise ValueError(
-            f"The campaign's kernel has the {role} {path!r}, but there is no such name: define it "
+            f"The campaign has the {role} {path!r}, but there is no such name: define it "
             "as it was when the campaign was started."
         )
-    _check_profile(function, path)
+    _check_role(function, path, role)
     return function
 
 
@@ -213,12 +224,18 @@ def _found_at(path: str) -> Any:
     return reduce(lambda found, part: getattr(found, part, None), name.split("."), start)
 
 
-def _check_profile(function: Any, path: str) -> None:
-    """Only functions f(s, xp, …) are called because a file names them."""
+def _check_role(function: Any, path: str, role: str) -> None:
+    """Only functions f(s, xp, …) of kernels, and f(n) of sizes, are called because a file names
+    them."""
+    wanted = {"sketch_size": ["n"], "fused": None}.get(role, ["s", "xp"])
+    if wanted is None:
+        return
     is_plain = inspect.isfunction(function)
-    names = list(inspect.signature(function).parameters)[:2] if is_plain else []
-    if names != ["s", "xp"]:
+    names = list(inspect.signature(function).parameters) if is_plain else []
+    given = names if role == "sketch_size" else names[:2]
+    if given != wanted:
+        more = ", …" if role != "sketch_size" else ""
         raise ValueError(
-            f"{path!r} cannot be the function of a stored kernel: its arguments must be named "
-            "(s, xp, …)."
+            f"{path!r} cannot be the {role} of a stored campaign: its arguments must be named "
+            f"({', '.join(wanted)}{more})."
         )

@@ -149,6 +149,14 @@ def to_settings(rules: Iterable[StopRule]) -> list[dict[str, Any]]:
 
 
 def stop_rules_from(settings: Iterable[Mapping[str, Any]]) -> list[StopRule]:
+    """The rules that were described by `to_settings`."""
+    settings = list(settings)
+    unknown = [values["rule"] for values in settings if values["rule"] not in STOPS]
+    if unknown:
+        raise ValueError(
+            f"The campaign stops by {unknown[0]}, a rule that this sketchridge does not know: "
+            "upgrade it to continue the campaign."
+        )
     return [
         STOPS[values["rule"]](**{k: v for k, v in values.items() if k != "rule"})
         for values in settings
