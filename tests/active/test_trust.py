@@ -233,3 +233,13 @@ def test_settings_of_another_version_are_a_sentence(url, key, value, message):
         connection.execute(schema.campaign.update().values(settings=settings))
     with pytest.raises(ValueError, match=message):
         ActiveLearner.resume(url)
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgresql", "mysql"])
+def test_only_partial_indices_forbid_to_hand_out_a_point_twice(dialect):
+    """B12: elsewhere a point that was released could never be asked for again."""
+    made = []
+    engine = sa.create_mock_engine(f"{dialect}://", lambda ddl, *_, **__: made.append(str(ddl)))
+    schema.metadata.create_all(engine, checkfirst=False)
+    has_index = any("sketchridge_handed_out_once" in statement for statement in made)
+    assert has_index == (dialect != "mysql")

@@ -403,3 +403,15 @@ def test_a_large_table_is_read_in_pieces(home, run, monkeypatch):
         assert pl.read_parquet(f"{large}.parquet")["id"].to_list()[-1] == "z1"
     assert sheets[0]["id"].to_list() == sheets[1]["id"].to_list()
     assert sheets[0]["remark"].to_list() == sheets[1]["remark"].to_list()
+
+
+def test_what_a_workbook_cannot_hold(home):
+    from datetime import date
+
+    frame = pl.DataFrame({"id": ["1"], "day": [date(2026, 1, 2)], "x": [float("inf")]})
+    write_sheet(frame, home / "a.xlsx")
+    assert read_sheet(home / "a.xlsx").frame["day"].to_list() == ["2026-01-02"]
+    long = pl.DataFrame({"x": np.zeros(2**20)})
+    with pytest.raises(ValueError, match=r"A workbook holds 1,048,575 rows.*ends in \.csv"):
+        write_sheet(long, home / "b.xlsx")
+    assert not (home / "b.xlsx").exists()

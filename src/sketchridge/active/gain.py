@@ -32,12 +32,12 @@ def with_points(estimator: Estimator, X_new: Array) -> Estimator:
         return more.partial_fit(X_new, np.zeros((len(X_new), q)))
 
 
-def gains(estimator: Estimator, X: Array, *choices: Array) -> list[float]:
-    """By what share the mean of gp over X falls with each choice of further points."""
+def gains(estimator: Estimator, X: Array, one: Array, other: Array) -> tuple[float, float]:
+    """By what share the mean of gp over X falls with one choice of further points, and with
+    another."""
     now = mean_posterior_variance(estimator, X)
-    return [
-        1 - mean_posterior_variance(with_points(estimator, points), X) / now for points in choices
-    ]
+    after = [mean_posterior_variance(with_points(estimator, new), X) for new in (one, other)]
+    return 1 - after[0] / now, 1 - after[1] / now
 
 
 def mean_posterior_variance(estimator: Estimator, X: Array) -> float:

@@ -94,8 +94,7 @@ class ActiveLearner(Record):
         if type(estimator) not in _SCORES:
             names = ", ".join(ESTIMATORS)
             raise TypeError(f"ActiveLearner needs one of {names}, got {estimator!r}.")
-        scores = _SCORES[type(estimator)]
-        score = scores[0] if score == "auto" else score
+        score = _SCORES[type(estimator)][0] if score == "auto" else score
         check_count("batch_size", batch_size)
         points = Pool(pool)
         settings: dict[str, Any] = {
@@ -138,10 +137,10 @@ class ActiveLearner(Record):
     def _start(
         self, store: Store, settings: dict[str, Any], estimator: Estimator, pool: Pool
     ) -> None:
-        scores = _SCORES[type(estimator)]
-        check_one_of("score", settings["score"], scores, f" for {type(estimator).__name__}")
+        kind = type(estimator)
+        check_one_of("score", settings["score"], _SCORES[kind], f" for {kind.__name__}")
         check_one_of("acquisition", settings["acquisition"], ACQUISITIONS)
-        check_one_of("way to choose the first points", settings.get("first", "uniform"), _FIRST)
+        check_one_of("choice of first points", settings.get("first", "uniform"), _FIRST)
         self._store = store
         self._settings = settings
         self._pool = pool
@@ -228,15 +227,15 @@ class ActiveLearner(Record):
         """Whether a rule says to stop, or nothing is left to measure; `stop_reason_` then says
         why."""
         labels = len(self.labeled_ids_)
-        history = self.history_
-        size = len(self._current_pool())
-        finished = labels + len(self.failed_ids_) == size
+        failed = len(self.failed_ids_)
+        finished = labels + failed == len(self._current_pool())
+        history = self.history_ if any(rule.needs_rounds for rule in self._stop) else []
         wanted = any(rule.needs_scores for rule in self._stop) and not finished
-        model = self._models.current()
-        if wanted and model is not None and "mean_score" not in history[-1]:
+        if wanted and history and "mean_score" not in history[-1]:
+            model = self._existing_model()
             history[-1] |= self._models.scored(model).summary(self.open_ids_)
-        every = "every point of the pool is labeled"
-        reasons = [every if labels == size else f"{every} or failed"] if finished else []
+        every = f"every point of the pool is labeled{' or failed' if failed else ''}"
+        reasons = [every] if finished else []
         reasons += [reason for rule in self._stop if (reason := rule.reason(labels, history))]
         self.stop_reason_ = "; ".join(reasons)
         return bool(reasons)
@@ -268,8 +267,7 @@ class ActiveLearner(Record):
         rng = np.random.default_rng([self._settings["seed"], len(self.history_)])
         X = pool[np.sort(rng.choice(len(pool), size=min(sample, len(pool)), replace=False))]
         others = rng.choice(self.open_ids_, size=len(ids), replace=False)
-        ours, even = gains(estimator, X, pool[ids], pool[others])
-        return ours, even
+        return gains(estimator, X, pool[ids], pool[others])
 
     def preview(self, n: int | None = None) -> Array:
         """The ids that `ask` would give now, without handing them out."""
@@ -393,7 +391,7 @@ class ActiveLearner(Record):
     def _checked_number(self, n: Any) -> int:
         if n is not None:
             check_count("n", n)
-        return self._settings["batch_size"] if n is None else int(n)
+        return int(self._settings["batch_size"] if n is None else n)
 
 
 def _sql_store() -> Any:

@@ -29,6 +29,7 @@ class StopRule(ABC):
     """A rule that looks at a campaign's history, by rounds, and says why to stop, or nothing."""
 
     needs_scores = False
+    needs_rounds = True
 
     @abstractmethod
     def reason(self, labels: int, history: History) -> str:
@@ -46,6 +47,7 @@ class Budget(StopRule):
     """
 
     labels: int
+    needs_rounds = False
 
     def __post_init__(self) -> None:
         check_count("The budget of labels", self.labels)

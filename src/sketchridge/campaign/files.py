@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 SUFFIXES = (".csv", ".tsv", ".xlsx", ".parquet")
+_WORKBOOK = 2**20  # rows of a sheet of .xlsx
 _FORMULA = r"^[=+\-@\t\r]"
 _NUMBER = r"^[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?$"
 _OLD = {
@@ -214,6 +215,8 @@ def write_text(text: str, path: Path, *, force: bool = False) -> None:
 
 def harmless(frame: pl.DataFrame) -> pl.DataFrame:
     """Text that begins like a formula gets an apostrophe, which `read_sheet` takes away again."""
+    moments = pl.selectors.temporal()
+    frame = frame.with_columns(moments.cast(pl.String))
     text = pl.col(pl.String)
     risky = text.str.contains(_FORMULA) & ~text.str.contains(_NUMBER)
     frame = frame.with_columns(pl.when(risky).then("'" + text).otherwise(text).name.keep())
@@ -229,8 +232,13 @@ def _write_workbook(frame: pl.DataFrame, file: Any) -> None:
             "To write .xlsx install XlsxWriter: pip install 'sketchridge[excel]', or give a name "
             "that ends in .csv."
         ) from None
-    plain = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
-    with xlsxwriter.Workbook(file, {**plain, "strings_to_numbers": False}) as book:
+    if len(frame) >= _WORKBOOK:
+        raise ValueError(
+            f"A workbook holds {_WORKBOOK - 1:,} rows below its header, and here are "
+            f"{len(frame):,}: give a name that ends in .csv or .parquet."
+        )
+    plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+    with xlsxwriter.Workbook(file, {**plain, "nan_inf_to_errors": True}) as book:
         page = book.add_worksheet("points")
         page.freeze_panes(1, 0)
         page.write_row(0, 0, frame.columns, book.add_format({"bold": True}))

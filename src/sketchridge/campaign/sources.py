@@ -7,6 +7,7 @@ import os
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -128,22 +129,14 @@ def encoding_on_disk(path: Path, *, scale: bool = True, **options: object) -> En
         if None in seen:
             raise ValueError(f"The category {shown(name)} is missing in some rows of {path}.")
     spread = np.sqrt(squares / max(count, 1))
-    moments = dict(zip(numeric, zip(mean, spread, strict=True), strict=True))
-    features = [
-        Feature(f.name, values=sorted(values[f.name]))
-        if f.values is not None
-        else _scaled(f.name, *moments[f.name])
-        if scale
-        else f
-        for f in found.features
-    ]
+    made = {name: Feature(name, values=sorted(seen)) for name, seen in values.items()}
+    if scale:
+        scaled = zip(numeric, mean.tolist(), spread.tolist(), strict=True)
+        made |= {name: Feature(name, m, s if s > 0 else 1.0) for name, m, s in scaled}
+    features = [asdict(made.get(feature.name, feature)) for feature in found.features]
     if found.id is not None:
         check_names(pl.read_parquet(path, columns=[found.id])[found.id], str(path))
-    return Encoding.of({**found.plain(), "features": [vars(f) for f in features]})
-
-
-def _scaled(name: str, mean: float, spread: float) -> Feature:
-    return Feature(name, float(mean), float(spread) if spread > 0 else 1.0)
+    return Encoding.of({**found.plain(), "features": features})
 
 
 def _numbers(piece: Sheet, names: list[str]) -> Array:
