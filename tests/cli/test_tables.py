@@ -415,3 +415,26 @@ def test_what_a_workbook_cannot_hold(home):
     with pytest.raises(ValueError, match=r"A workbook holds 1,048,575 rows.*ends in \.csv"):
         write_sheet(long, home / "b.xlsx")
     assert not (home / "b.xlsx").exists()
+
+
+@pytest.mark.parametrize("kind", ["sketched", "landmarks", "exact"])
+def test_a_label_left_out_is_predicted_by_the_others(kind):
+    from sketchridge import ExactKernelRidge, SketchedKernelRidge
+    from sketchridge.campaign.predictions import left_out
+
+    rng = np.random.default_rng(0)
+    X = rng.random((25, 2))
+    X[20] = X[3]  # identical points are left out together
+    y = np.sin(4 * X[:, 0]) + 0.1 * rng.standard_normal(25)
+    fixed = {"bandwidth": 0.5, "alpha": 0.05, "fit_intercept": True}
+    pivots = {"sketch": "landmarks", "sketch_size": 24, "random_state": 0}
+    model = {
+        "sketched": SketchedKernelRidge("gaussian", **fixed),
+        "landmarks": SketchedKernelRidge("gaussian", **fixed, **pivots),
+        "exact": ExactKernelRidge("gaussian", **fixed),
+    }[kind]
+    found = left_out(model.fit(X, y))
+    for i in (0, 3, 20, 24):
+        rest = ~(X[i] == X).all(axis=1)
+        other = ExactKernelRidge("gaussian", **fixed).fit(X[rest], y[rest])
+        np.testing.assert_allclose(found[i], other.predict(X[i : i + 1])[0], rtol=1e-6)
