@@ -123,7 +123,7 @@ def test_a_mistake_in_a_sheet_is_answered_by_a_sentence(campaign, run, mistake):
         (campaign / name).write_text(text)
     out = run("tell", name, code=1)
     assert sentence in out
-    assert out.rstrip().endswith((".", "header."))
+    assert out.rstrip().endswith(".")
     assert len(SQLStore.open("sqlite:///campaign.db").labels()[0]) == 0
 
 

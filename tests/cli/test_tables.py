@@ -438,3 +438,33 @@ def test_a_label_left_out_is_predicted_by_the_others(kind):
         rest = ~(X[i] == X).all(axis=1)
         other = ExactKernelRidge("gaussian", **fixed).fit(X[rest], y[rest])
         np.testing.assert_allclose(found[i], other.predict(X[i : i + 1])[0], rtol=1e-6)
+
+
+def test_a_campaign_that_stays_open_sees_what_others_do(home, run):
+    """As a page does."""
+    simple(home, run)
+    page = Campaign.open(STORE)
+    assert len(page.candidates) == 20
+    page.learner.preview()
+    run("add", write(home, "more.csv", "id,x\nnew,50\n"))
+    run("tell", write(home, "m.csv", "id,y\nnew,9\n"))
+    assert page.candidates.name(20) == "new"
+    assert page.predict()["id"].to_list()[-1] == "new"
+    assert 20 in page.learner.labeled_ids_
+
+
+def test_an_addition_that_fails_leaves_nothing(home, run, monkeypatch):
+    simple(home, run)
+    page = Campaign.open(STORE)
+    page.learner.preview()
+
+    def fail(self, about, data):
+        raise OSError("The disk is on fire.")
+
+    monkeypatch.setattr(SQLStore, "attach", fail)
+    with pytest.raises(OSError, match="on fire"):
+        page.add(home / write(home, "more.csv", "id,x\nnew,50\n"))
+    monkeypatch.undo()
+    assert len(page.candidates) == len(page.learner.pool_) == 20
+    assert page.add(home / "more.csv") == (1, 0)
+    assert len(page.candidates) == len(page.learner.pool_) == 21

@@ -74,7 +74,8 @@ def read_labels(sheet: Sheet, encoding: Encoding, candidates: Candidates) -> Lab
     if found:
         raise ValueError(
             f"{sheet.name} was refused and nothing was changed: {'; '.join(found)}. Rows are "
-            "counted from 1, below the header."
+            "counted from 1, below the header. Leave a cell empty for what is not measured yet; "
+            "`sketchridge campaign fail` is for what cannot be measured."
         )
     _check_features(sheet, told, rows, places, encoding, candidates)
     return Labels(rows, y, candidates.names(rows), int(blank.sum()))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,8 +49,10 @@ class Campaign:
 
     def __init__(self, store: SQLStore, encoding: Encoding, pool: Path | None = None) -> None:
         self._store = store
+        self._pool = pool
         self.encoding = encoding
-        self.candidates = Candidates(encoding, store, pool)
+        self._candidates: tuple[int, Candidates] | None = None
+        self._learner: ActiveLearner | None = None
 
     @classmethod
     def create(
@@ -90,7 +91,7 @@ class Campaign:
         )
         learner.tell(table.rows, table.y, names=table.names(), by=by)
         campaign = cls(store, table.encoding, path)
-        campaign.__dict__["learner"] = learner
+        campaign._learner = learner
         return campaign
 
     @classmethod
@@ -116,13 +117,24 @@ class Campaign:
         tables = [Path(about["path"]) for about, _ in self._store.files()]
         return tables if self._store.path is None else [self._store.path, *tables]
 
-    @cached_property
+    @property
+    def candidates(self) -> Candidates:
+        """The rows of the pool by name, with what others have added in the meantime."""
+        size = self._store.size()
+        if self._candidates is None or self._candidates[0] != size:
+            self._candidates = size, Candidates(self.encoding, self._store, self._pool)
+        return self._candidates[1]
+
+    @property
     def learner(self) -> ActiveLearner:
         """The learner, which knows rows by their numbers."""
         from sketchridge.active import ActiveLearner
 
-        kept = all(part.points is not None for part in self._store.parts())
-        return ActiveLearner.resume(self._store, None if kept else self.candidates.matrix())
+        if self._learner is None:
+            kept = all(part.points is not None for part in self._store.parts())
+            points = None if kept else self.candidates.matrix()
+            self._learner = ActiveLearner.resume(self._store, points)
+        return self._learner
 
     # Asking and telling
 
@@ -207,14 +219,16 @@ class Campaign:
         are labeled already."""
         table = later_table(path, self.encoding)
         self._check_new(table, path)
+        learner = self.learner
+        self._learner = None  # until all is kept: it would know rows that the store does not
         with self._store.transaction():
-            new = self.learner.add(table.matrix())
+            new = learner.add(table.matrix())
             self._store.attach(described(path), table.data)
             if len(table.rows):
                 Y = table.y[:, None]
                 names = table.names(int(new[0]))
                 self._store.tell(new[table.rows], Y, names=names, by=by)
-        self.candidates = Candidates(self.encoding, self._store)
+        self._learner = learner
         return len(table.source), len(table.rows)
 
     def _check_new(self, table: Given, path: Path) -> None:
