@@ -319,3 +319,28 @@ def test_a_campaign_that_grows_moves_to_the_gpu(monkeypatch):
         told(same, same.ask())
     assert same.labeled_ids_.tolist() == learner.labeled_ids_.tolist()
     assert_close(learner.estimator_.predict(X), same.estimator_.predict(X), "float32")
+
+
+def test_each_first_point_lowers_the_mean_posterior_variance_most():
+    """Against all choices, each computed afresh."""
+    from sketchridge.active.pool import Pool
+    from sketchridge.active.spread import spread
+    from sketchridge.kernels import Gaussian
+
+    points = X[:25]
+    kernel = Gaussian(bandwidth=1.0)
+    G = kernel(points, points)
+
+    def left(rows):
+        """The mean posterior variance with these measured, with noise variance 0.05."""
+        A = G[np.ix_(rows, rows)] + 0.05 * np.eye(len(rows))
+        return np.mean(1 - np.einsum("ij,ji->i", G[:, rows], np.linalg.solve(A, G[rows])))
+
+    known = [3]
+    rows = np.setdiff1d(np.arange(25), known)
+    chosen = spread(Pool(points), kernel, rows, np.array(known), 4, seed=0).tolist()
+    for k in range(4):
+        before = known + chosen[:k]
+        free = [i for i in rows.tolist() if i not in before]
+        best = min(free, key=lambda i: left([*before, i]))
+        assert np.isclose(left([*before, chosen[k]]), left([*before, best]), rtol=1e-9)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sketchridge.active.acquire import ACQUISITIONS, exponential_keys, uniform
+from sketchridge.active.models import Model
 from sketchridge.active.pool import Pool
 from sketchridge.active.spread import spread
 from sketchridge.kernels import Kernel
@@ -24,9 +25,8 @@ class Situation:
     rows: Array  # (t,), that may be chosen
     known: Array  # rows that are labeled or pending
     released: Array  # rows that were taken back in this round, as often as that happened
-    scores: Array | None  # (p,), None where there is no model yet or none are needed
-    has_model: bool
-    kernel: Kernel  # with its bandwidth
+    model: Model | None  # with its scores where they are needed; None before there are labels
+    kernel: Kernel  # for the first points, with its bandwidth
     acquisition: str
     first: str  # how the first points are chosen: "spread" or "uniform"
     seed: int
@@ -40,8 +40,9 @@ def choose(now: Situation, count: int) -> tuple[Array, Array]:
     round, so that a point that was released is drawn anew.
     """
     keys = _keys(now)
-    if now.has_model or now.first == "uniform" or now.acquisition == "uniform":
-        scores = np.ones(len(now.pool)) if now.scores is None else now.scores
+    if now.model is not None or now.first == "uniform" or now.acquisition == "uniform":
+        known = None if now.model is None else now.model.scores
+        scores = np.ones(len(now.pool)) if known is None else known
         return ACQUISITIONS[now.acquisition](scores, now.rows, keys, count)
     ids = spread(now.pool, now.kernel, now.rows, now.known, count, now.seed)
     rest = np.setdiff1d(now.rows, ids)

@@ -335,8 +335,7 @@ class ActiveLearner(Record):
             rows=rows,
             known=np.concatenate([self.labeled_ids_, self.pending_ids_]),
             released=np.array(released, dtype=np.int64),
-            scores=None if model is None else model.scores,
-            has_model=model is not None,
+            model=model,
             kernel=self._first_kernel,
             acquisition=self._settings["acquisition"],
             first=self._settings.get("first", "uniform"),  # as before there was a choice
