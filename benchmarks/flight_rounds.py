@@ -78,7 +78,8 @@ def main() -> None:
             f"Command: `python benchmarks/flight_rounds.py DATA`. {common.machine()}.",
             f"{options.rounds} rounds of 1,000 flights from a pool of 50,000, 10,000 test points, "
             "Gaussian sketch with m = ⌈log n⌉, scored by V2 (Figure 4). Processor seconds are "
-            "those of all threads together; other work on the machine changes the clock's, not these.",
+            "those of all threads together; other work on the machine changes the clock's, not "
+            "these.",
             common.markdown_table(table),
         ],
         [

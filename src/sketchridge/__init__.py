@@ -19,13 +19,18 @@ _HOMES = {
 }
 
 
+_MODULES = ("active", "backends", "calibration", "exact", "kernels", "plotting", "sketches")
+
+
 def __getattr__(name: str) -> Any:
     """Import a public name when it is asked for, so that `sketchridge campaign status` answers
     before scikit-learn is loaded."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return import_module(f"sketchridge.{name}")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted([*globals(), *_HOMES, *_MODULES])
