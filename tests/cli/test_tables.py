@@ -468,3 +468,17 @@ def test_an_addition_that_fails_leaves_nothing(home, run, monkeypatch):
     assert len(page.candidates) == len(page.learner.pool_) == 20
     assert page.add(home / "more.csv") == (1, 0)
     assert len(page.candidates) == len(page.learner.pool_) == 21
+
+
+def test_known_labels_may_have_the_unit_in_their_heading(home, run):
+    rows = "".join(
+        f"s{i},{i / 3},{'true' if i % 2 else 'false'},{i if i < 4 else ''}\n" for i in range(9)
+    )
+    write(home, "p.csv", "id,x,stirred,yield [mg/L]\n" + rows)
+    out = run("new", "p.csv", "--target", "yield", "--unit", "mg/L", "--batch-size", 2)
+    assert "9 points with 2 features: x, stirred" in out
+    assert "4 of them are labeled already" in out
+    run("ask", "-o", "sheet.csv")
+    sheet = pl.read_csv("sheet.csv", infer_schema=False)
+    assert sheet.columns == ["id", "x", "stirred", "probability", "yield [mg/L]"]
+    assert set(sheet["stirred"]) <= {"true", "false"}

@@ -148,7 +148,8 @@ def encoding_of(
                 f"{nearest(name, columns)}"
             )
     id_column = id_column or (ID if ID in columns else None)
-    others = [name for name in columns if name not in (id_column, target, *ignore)]
+    labels = (target, f"{target} [{unit}]")
+    others = [name for name in columns if name not in (id_column, *labels, *ignore)]
     kinds = {name: _kind(sheet, name, name in category) for name in others}
     numeric = [name for name in others if kinds[name] == "number"]
     frame = typed(sheet, numeric, id_column)
@@ -228,7 +229,7 @@ def typed(sheet: Sheet, numeric: Sequence[str], id_column: str | None) -> pl.Dat
             f"Features are missing or infinite in {named_rows(np.flatnonzero(bad))} of "
             f"{sheet.name}: remove or fill such rows first."
         )
-    made = [_series(name, x, frame[name].dtype) for name, x in columns.items()]
+    made = [_series(x, frame[name]) for name, x in columns.items()]
     frame = frame.with_columns(made)
     if id_column is None:
         return frame
@@ -251,9 +252,11 @@ def _examples(ids: pl.Series) -> str:
     return f" ({listed(twice)} more than once)" if len(twice) else ""
 
 
-def _series(name: str, x: Array, dtype: Any) -> pl.Series:
+def _series(x: Array, given: pl.Series) -> pl.Series:
     """Numbers as they look best: true and false, whole, or with a point."""
-    if dtype == pl.Boolean:
+    name = given.name
+    words = given.dtype == pl.String and given.str.to_lowercase().is_in(list(_WORDS)).all()
+    if given.dtype == pl.Boolean or (words and len(given)):
         return pl.Series(name, x.astype(bool))
     if np.abs(x).max(initial=0) < 2**53 and (x == np.round(x)).all():
         return pl.Series(name, x.astype(np.int64))
