@@ -482,3 +482,28 @@ def test_known_labels_may_have_the_unit_in_their_heading(home, run):
     sheet = pl.read_csv("sheet.csv", infer_schema=False)
     assert sheet.columns == ["id", "x", "stirred", "probability", "yield [mg/L]"]
     assert set(sheet["stirred"]) <= {"true", "false"}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (None, (None, None)),
+        ("0:100", (0.0, 100.0)),
+        ("0:", (0.0, None)),
+        (":1e3", (None, 1000.0)),
+        ("-inf:5", (None, 5.0)),
+        ("0:inf", (0.0, None)),
+    ],
+)
+def test_ranges(text, wanted):
+    from sketchridge.cli.options import limits_of
+
+    assert limits_of(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["", "5", "a:b", "2:1", "1:1", "nan:3", "1:2:3"])
+def test_what_is_no_range(text):
+    from sketchridge.cli.options import limits_of
+
+    with pytest.raises(ValueError, match="--range needs two numbers"):
+        limits_of(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import getpass
-from math import inf
+from math import inf, nan
 from pathlib import Path
 from typing import Annotated
 
@@ -53,13 +53,13 @@ def limits_of(text: str | None) -> tuple[float | None, float | None]:
         return None, None
     low, colon, high = text.partition(":")
     try:
-        ends = (float(low) if low.strip() else None, float(high) if high.strip() else None)
+        lowest = float(low) if low.strip() else -inf
+        highest = float(high) if high.strip() else inf
     except ValueError:
-        ends = (inf, None)
-    lowest = -inf if ends[0] is None else ends[0]
-    if not colon or not lowest < (inf if ends[1] is None else ends[1]):
+        lowest = highest = nan
+    if not colon or not lowest < highest:
         raise ValueError(f"--range needs two numbers such as 0:100, got {text!r}.")
-    return ends
+    return (lowest if lowest > -inf else None), (highest if highest < inf else None)
 
 
 def who(by: str | None) -> str:
