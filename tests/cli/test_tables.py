@@ -507,3 +507,17 @@ def test_what_is_no_range(text):
 
     with pytest.raises(ValueError, match="--range needs two numbers"):
         limits_of(text)
+
+
+def test_labels_at_the_edge(home, run):
+    write(home, "p.csv", "x\n" + "".join(f"{i / 3}\n" for i in range(9)))
+    run("new", "p.csv", "--target", "E", "--unit", "eV")
+    run("tell", write(home, "a.csv", "id,E\n3,1.5 eV\n4.0,2e-3eV\n"))
+    assert labels() == {"3": 1.5, "4": 0.002}
+    out = run("tell", write(home, "b.csv", "id,E\n5,1\n5.0,2\n"), code=1)
+    assert "repeated ids in rows 1, 2" in out
+    out = run("tell", write(home, "c.csv", "id,E\n5,1e300\n"), code=1)
+    assert "beyond floating point: rescale" in out
+    assert "beyond floating point" in run("amend", "3", "1e300", code=1)
+    run("amend", "3", "2,5 eV")
+    assert labels()["3"] == 2.5

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sketchridge.active.checks import checked_targets
 from sketchridge.campaign.candidates import Candidates
 from sketchridge.campaign.encoding import Encoding, decimal_of, numbers, unit_of
 from sketchridge.campaign.files import Sheet
@@ -61,9 +62,10 @@ def read_labels(sheet: Sheet, encoding: Encoding, candidates: Candidates) -> Lab
     y = numbers(
         cells.filter(pl.Series(~blank)), decimal_of(sheet, _numeric(sheet, encoding, column))
     )
+    again = pl.Series(rows).is_duplicated().to_numpy()
     found = [
         *_problem("ids that are not in the pool", rows < 0, ids, places, candidates.meant),
-        *_problem("repeated ids", ids.is_duplicated().to_numpy() & (rows >= 0), ids, places),
+        *_problem("repeated ids", again & (rows >= 0), ids, places),
         *_problem(
             f"a {shown(encoding.target)} that is no finite number",
             ~np.isfinite(y),
@@ -78,6 +80,7 @@ def read_labels(sheet: Sheet, encoding: Encoding, candidates: Candidates) -> Lab
             "`sketchridge campaign fail` is for what cannot be measured."
         )
     _check_features(sheet, told, rows, places, encoding, candidates)
+    checked_targets(y)
     return Labels(rows, y, candidates.names(rows), int(blank.sum()))
 
 
@@ -108,6 +111,7 @@ def value_of(text: str, encoding: Encoding) -> float:
         value = np.nan
     if not np.isfinite(value):
         raise ValueError(f"{shown(text)} is no finite number.")
+    checked_targets([value])
     return value
 
 
@@ -134,6 +138,8 @@ def _without_unit(cells: pl.Series, encoding: Encoding, sheet: Sheet) -> pl.Seri
     """Cells such as 12.5 mg/L as numbers; another unit is a ValueError."""
     if cells.dtype != pl.String:
         return cells
+    if encoding.unit:
+        cells = cells.str.strip_suffix(encoding.unit).str.strip_chars()
     parts = cells.str.extract_groups(r"^([+-]?[\d.,]+(?:[eE][+-]?\d+)?)\s*([^\d\s.,eE+-].*)$")
     value, unit = parts.struct.field("1"), parts.struct.field("2").str.strip_chars()
     given = unit.drop_nulls().unique(maintain_order=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sketchridge.active.checks import checked_targets
 from sketchridge.campaign.candidates import packed
 from sketchridge.campaign.encoding import Encoding, decimal_of, encoding_of, numbers, style_of
 from sketchridge.campaign.files import Sheet, read_sheet
@@ -92,4 +93,5 @@ def _known_labels(source: Source, encoding: Encoding, sheet: Sheet) -> tuple[Arr
             f"The target {shown(encoding.target)} is not a number in {named_rows(bad)} of "
             f"{sheet.name}."
         )
+    checked_targets(y[rows])
     return rows, y[rows]
