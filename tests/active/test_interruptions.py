@@ -151,7 +151,7 @@ def test_an_error_after_the_factor_is_made_counts_no_label_twice(where, monkeypa
 
     with monkeypatch.context() as patch:
         patch.setattr(selection, where, fail)
-        for call in (learner.should_stop, learner.ask):
+        for call in (learner.scores, learner.ask):
             with pytest.raises(KeyboardInterrupt):
                 call()
     is_whole(learner)
