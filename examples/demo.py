@@ -90,6 +90,7 @@ def campaign(
         batch_size=BATCH,
         acquisition=acquisition,
         score="v2",
+        first="uniform",
         stop=None,
         store=None,
         random_state=seed,

@@ -352,7 +352,9 @@ def test_bad_parameters_are_refused(case, cls):
 KNOWN_SKETCHES = re.escape(
     f"'auto', one of {', '.join(map(repr, SKETCHES))}, a sketch object or an"
 )
-SIZE_TEXT = "sketch_size must be a whole number from 1 up or 'auto', got "
+SIZE_TEXT = (
+    "sketch_size must be a whole number from 1 up, 'auto' or a function of the number of rows, got "
+)
 TOL_TEXT = "sketch_tol must be a positive finite number, got "
 COLUMNS_TEXT = "one column for each of the 24 training rows.*got shape "
 GIVEN_TEXT = "does not go with a given sketch of 4 rows.*leave sketch_size='auto'"

@@ -799,7 +799,7 @@ def test_dtype_is_not_ignored_beside_a_backend_object(dtype: str) -> None:
 
 LOADED_WITHOUT_TORCH = """
 import pickle, sys
-import sketchridge
+import sketchridge.estimator
 sys.modules["torch"] = None
 try:
     model = pickle.load(open(sys.argv[1], "rb"))

@@ -69,6 +69,7 @@ ROOMS = [
     "plotting",
     "effect_plots",
     "reporting",
+    "campaign",
     "paper",
     "cli",
 ]
@@ -84,7 +85,7 @@ APART: dict[str, set[str]] = {  # rooms that know only these others
 }
 LONGEST = 400
 WIDEST = 100
-MOST_CODE = 11050  # lines outside paper/
+MOST_CODE = 13000  # lines outside paper/
 DOCSTRINGS = 0.12, 0.30  # of all lines
 NEEDED = {"numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl"}
 PRECISIONS = {"float16", "float16x2", "float32"}
@@ -287,7 +288,11 @@ def test_the_reader_of_pockets_sees_every_form(source, found, tmp_path, monkeypa
 
 
 TABLES = {  # whose columns are taken out by polars' own to_numpy
-    "cli/tables.py",
+    "campaign/candidates.py",
+    "campaign/encoding.py",
+    "campaign/labels.py",
+    "campaign/sources.py",
+    "campaign/tables.py",
     "paper/datasets/flights.py",
     "paper/datasets/weather.py",
 }
@@ -427,6 +432,12 @@ def test_a_file_says_what_it_is_and_what_it_offers(path):
     assert "__all__" in {target.id for target in targets if isinstance(target, ast.Name)}
 
 
+def imported_for_types(tree: ast.Module) -> list[ast.stmt]:
+    """What stands under `if TYPE_CHECKING`: names that `__getattr__` imports when asked for."""
+    blocks = [node for node in tree.body if isinstance(node, ast.If)]
+    return [n for b in blocks if ast.unparse(b.test) == "TYPE_CHECKING" for n in b.body]
+
+
 @every_file
 def test_what_a_file_offers_is_there(path):
     """Defined or imported; a package may offer its modules."""
@@ -434,7 +445,7 @@ def test_what_a_file_offers_is_there(path):
     offered: list[str] = []
     modules = {p.name.removesuffix(".py") for p in path.parent.iterdir()}
     defined = set(defined_in(tree)) | (modules if path.name == "__init__.py" else set())
-    for node in tree.body:
+    for node in [*tree.body, *imported_for_types(tree)]:
         if isinstance(node, ast.Import | ast.ImportFrom):
             defined |= {(a.asname or a.name) for a in node.names}
         elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":

@@ -177,8 +177,10 @@ def carried_over(
     return replace(learned, alpha=None), (share / factor**2 + 1 - share) ** -0.5
 
 
-def widening_factor(chosen: Chosen, data: Data, fit_intercept: bool, seed: int, say: Say) -> float:
+def widening_factor(chosen: Chosen, data: Data, settings: Any, seed: int, say: Say) -> float:
     """By how much intervals are to be wider because the kernel was learned on the same rows."""
+    if settings.width_factor is not None:
+        return settings.width_factor
     found = chosen.learned
     if found is None or len(data.w) >= _FEW:
         return 1.0
@@ -188,7 +190,7 @@ def widening_factor(chosen: Chosen, data: Data, fit_intercept: bool, seed: int, 
         data.w,
         kernel=found.kernel,
         form=found.form,
-        fit_intercept=fit_intercept,
+        fit_intercept=settings.fit_intercept,
         seed=seed,
         say=say,
     )

@@ -47,8 +47,8 @@ class SketchedKernelRidge(KernelRegressor):
         is within 1% of the least; or "gcv".
     sketch : a name of `sketchridge.sketches.SKETCHES`, "auto" (= "rpcholesky"), an (m, n) array or
         a sketch object.
-    sketch_size : the number of rows m, or "auto" to grow it until standard deviations are within
-        `sketch_tol`.
+    sketch_size : the number of rows m, a function of n that gives it, or "auto" to grow it until
+        standard deviations are within `sketch_tol`.
     sketch_tol : how far the variance V̄ behind standard deviations and intervals may be from V1,
         relative, where the size is automatic: kept at 95% of points in 90% of problems, as
         predicted from the gap V2/V3 (docs/averaged-variance.md).
@@ -321,7 +321,8 @@ class SketchedKernelRidge(KernelRegressor):
 
     def _settings(self, old: Fitted | None) -> Settings:
         """The seed is drawn at a fit and kept by those that go on from it."""
-        automatic = isinstance(self.sketch_size, str)
+        size = self.sketch_size
+        automatic = isinstance(size, str)
         named_auto = isinstance(self.sketch, str) and self.sketch == "auto"
         if old is None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -330,7 +331,7 @@ class SketchedKernelRidge(KernelRegressor):
         return Settings(
             **self._shared_settings(),
             sketch="rpcholesky" if named_auto else copy.deepcopy(self.sketch),
-            sketch_size=None if automatic else int(self.sketch_size),
+            sketch_size=None if automatic else size if callable(size) else int(size),
             sketch_tol=float(self.sketch_tol),
             solver=self.solver,
             backend=self.backend,
@@ -351,9 +352,10 @@ class SketchedKernelRidge(KernelRegressor):
             raise ValueError(f"Unknown solver {self.solver!r}: give 'auto', 'sketch' or 'pcg'.")
         size = self.sketch_size
         whole = isinstance(size, Integral) and not isinstance(size, bool) and int(size) > 0
-        if not whole and not (isinstance(size, str) and size == "auto"):
+        if not whole and not callable(size) and not (isinstance(size, str) and size == "auto"):
             raise ValueError(
-                f"sketch_size must be a whole number from 1 up or 'auto', got {size!r}."
+                "sketch_size must be a whole number from 1 up, 'auto' or a function of the number "
+                f"of rows, got {size!r}."
             )
         check_positive("sketch_tol", self.sketch_tol)
 

@@ -57,6 +57,7 @@ class ExactSettings:
     fit_intercept: bool
     backend: Any = "auto"
     noise: str = "constant"  # or "varying"
+    width_factor: float | None = None  # of intervals, where the kernel was learned earlier
 
     @property
     def kernel(self) -> Kernel:
@@ -110,6 +111,11 @@ class ExactFitted:
     def left_out(self) -> LeftOut:
         """Every row predicted without itself."""
         return _left_out(self.ridge, self.data, self.varying)
+
+    @property
+    def loo_errors(self) -> Array:
+        """y of each distinct row minus its prediction without it: (n, q)."""
+        return self.left_out.errors
 
     @cached_property
     def loo_error(self) -> float:
@@ -189,7 +195,7 @@ def select_exact(settings: ExactSettings, data: Data, say: Callable[[str], None]
     check_memory(backend, len(data.rows), with_path=_sees_all(settings, data))
     with backend.alone():
         chosen = choose_kernel(settings, data, backend, _SEED, say)
-        widths = widening_factor(chosen, data, settings.fit_intercept, _SEED, say)
+        widths = widening_factor(chosen, data, settings, _SEED, say)
     sample = placed(backend, chosen.kernel, data)
     fitted = _finished(settings, data, sample, chosen.learned, widths, say)
     return _with_varying_noise(fitted, say)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +37,7 @@ class Settings:
     bandwidth: Any
     alpha: float | str
     sketch: Any
-    sketch_size: int | None  # None where it is automatic
+    sketch_size: Any  # a number, a function of n, or None where it is automatic
     sketch_tol: float
     solver: str
     noise_variance: Any  # None where it is estimated
@@ -46,11 +47,24 @@ class Settings:
     seed: int
     noise: str = "constant"  # or "varying"
     largest_size: int | None = None  # of an automatic sketch, where it is not that of `tuning`
+    width_factor: float | None = None  # of intervals, where the kernel was learned earlier
 
     @property
     def kernel(self) -> Kernel:
         """The only kernel, or the first."""
         return self.kernels[0]
+
+    def sized(self, n: int) -> Settings:
+        """With the sketch size for n rows, where it was given as a function of them."""
+        if self.sketch_size is None or isinstance(self.sketch_size, Integral):
+            return self
+        size = self.sketch_size(n)
+        if not isinstance(size, Integral) or size < 1:
+            raise ValueError(
+                f"sketch_size as a function of the number of rows must give a whole number from 1 "
+                f"up, got {size!r} for {n} rows."
+            )
+        return replace(self, sketch_size=int(size))
 
     def probe(self, n: int) -> Array:
         """Up to 256 of n rows at which the gap is measured."""
@@ -159,6 +173,11 @@ class Fitted:
         """Every row predicted without itself, exactly for this alpha and sketch; for the exact mean
         with the inverse's diagonal as near as rows left out exactly bring it."""
         return rows_left_out(self.ridge, self.data, self.omega, self.probed, self.varying)
+
+    @property
+    def loo_errors(self) -> Array:
+        """y of each distinct row minus its prediction without it: (n, q)."""
+        return self.left_out.errors
 
     @cached_property
     def loo_error(self) -> float:

@@ -41,6 +41,9 @@ _SILENT = 1e-12  # share of the noise variance below which a point is far from a
 class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
     """A regressor with one fitted object behind it, ``_fitted``, which never changes."""
 
+    width_factor: float | None = (
+        None  # of intervals, for campaigns, whose kernel was learned before
+    )
     _std_kind: str  # the variance behind predict(return_std=True)
     _kinds: tuple[str, ...]
 
@@ -323,6 +326,7 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
             "noise_variance": copy.deepcopy(given),
             "fit_intercept": bool(self.fit_intercept),
             "noise": self.noise,
+            "width_factor": self.width_factor,
         }
 
     @abstractmethod

@@ -39,22 +39,24 @@ __all__ = ["extend", "select"]
 Array = np.ndarray
 Say = Callable[[str], None]
 _COMPLETE = 4096  # rows up to which the kernel matrix is taken as a whole
+_LEARNED = 0  # seed of the rows on which kernel and α are learned: random_state is the sketch's
 _SMALLEST = 1e-145  # of λ, whose square divides
 
 
 def select(settings: Settings, data: Data, say: Say) -> Fitted:
     """Choose whatever is left open, and fit."""
+    settings = settings.sized(len(data.rows.group))
     opaque = settings.kernel.geometry == "opaque"  # evaluated on the host
     backend = as_backend(settings.backend, 0 if opaque else len(data.rows))
     plan = make_plan(settings.dtype, backend.precisions, backend.name, settings.sketch_tol)
     sketch = _sketch(settings, data)
     with backend.alone():
-        chosen = choose_kernel(settings, data, backend, settings.seed, say)
+        chosen = choose_kernel(settings, data, backend, _LEARNED, say)
         sample = placed(backend, chosen.kernel, data)
         precision = _sketch_precision(settings, plan, sample, sketch)
         say(f"Fitting {len(sample):,} rows")
         factor = factorize(sample, sketch, precision)
-        widths = widening_factor(chosen, data, settings.fit_intercept, settings.seed, say)
+        widths = widening_factor(chosen, data, settings, _LEARNED, say)
         fitted = _finished(settings, data, plan, factor, chosen.learned, widths, say)
         return _with_varying_noise(fitted, say)
 
@@ -62,6 +64,7 @@ def select(settings: Settings, data: Data, say: Say) -> Fitted:
 def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: Say) -> Fitted:
     """The fit with further rows: the kernel and the sketch drawn so far are kept."""
     data, X_new = extended_data(old.plain, X, Y, w, settings.fit_intercept)
+    settings = settings.sized(len(data.rows.group))
     rows = data.rows
     backend = _backend_for(settings, old, len(rows))
     plan = make_plan(settings.dtype, backend.precisions, backend.name, settings.sketch_tol)
@@ -235,7 +238,7 @@ def _exact_penalty(
         return Penalty(found, 1.0)
     if whole or settings.solver == "sketch":
         return None
-    return exact_penalty(sample, data, settings.fit_intercept, settings.seed)
+    return exact_penalty(sample, data, settings.fit_intercept, _LEARNED)
 
 
 def _penalty(

@@ -10,7 +10,7 @@ import pytest
 from helpers import assert_close, normal
 
 from sketchridge import ActiveLearner, ExactKernelRidge, SketchedKernelRidge
-from sketchridge.active import pool as pool_module
+from sketchridge.active import sums as pool_module
 from sketchridge.backends import NumpyTiles
 
 P = 120
@@ -151,7 +151,7 @@ def test_an_error_after_the_factor_is_made_counts_no_label_twice(where, monkeypa
 
     with monkeypatch.context() as patch:
         patch.setattr(selection, where, fail)
-        for call in (learner.should_stop, learner.ask):
+        for call in (learner.scores, learner.ask):
             with pytest.raises(KeyboardInterrupt):
                 call()
     is_whole(learner)

@@ -8,6 +8,7 @@ import time
 from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from sketchridge import ActiveLearner, SketchedKernelRidge
 from sketchridge.active.sql import SQLStore
 
 P, WORKERS = 4000, 4
+WRONG = 1000.0
 X = normal(P, 2)
 
 
@@ -35,6 +37,20 @@ def work(url: str, journal: Path) -> None:
             lines.write(f"told {' '.join(map(str, ids))}\n")
 
 
+def careless(url: str, journal: Path) -> None:
+    """The same, with a wrong label that is corrected, and a point that fails."""
+    learner = ActiveLearner.resume(url)
+    with journal.open("a", buffering=1) as lines:
+        while True:
+            ids = learner.ask(3)
+            lines.write(f"got {' '.join(map(str, ids))}\n")
+            learner.fail(ids[2:], note="broken")
+            lines.write(f"failed {ids[2]}\n")
+            learner.tell(ids[:2], label(ids[:2]) + np.array([WRONG, 0.0]))
+            learner.amend(ids[:1], label(ids[:1]), by="me")
+            lines.write(f"told {' '.join(map(str, ids[:2]))}\n")
+
+
 def entries(folder: Path, verb: str) -> list[int]:
     """Ids in complete lines; a line cut off by a kill is no acknowledgement."""
     found = []
@@ -45,7 +61,7 @@ def entries(folder: Path, verb: str) -> list[int]:
     return found
 
 
-def campaign(url: str, folder: Path, kills: int, seed: int) -> None:
+def campaign(url: str, folder: Path, kills: int, seed: int, work: Any = work) -> None:
     ActiveLearner(
         SketchedKernelRidge(bandwidth=1.0, alpha=0.1, sketch_size=16),
         X,
@@ -104,6 +120,27 @@ def check(url: str, folder: Path) -> int:
 def test_a_few_kills(url, tmp_path):
     campaign(url, tmp_path, kills=8, seed=0)
     assert check(url, tmp_path) >= 3
+
+
+@pytest.mark.parametrize("kills", [6, pytest.param(200, marks=pytest.mark.slow)])
+def test_kills_lose_no_correction_and_no_failure(url, tmp_path, kills):
+    campaign(url, tmp_path, kills=kills, seed=2, work=careless)
+    learner = ActiveLearner.resume(url)
+    ids = learner.labeled_ids_
+    told = np.isin(ids, entries(tmp_path, "told"))
+    y = learner.labels_[:, 0]
+    np.testing.assert_array_equal(y[told], label(ids[told]))
+    assert np.isin(y - label(ids), [0.0, WRONG]).all()
+    assert set(entries(tmp_path, "failed")) <= set(learner.failed_ids_.tolist())
+    assert (y > 500).sum() <= kills + WORKERS
+    corrected = {change.id: change.old[0] for change in learner.changes_}
+    assert set(corrected) <= set(ids.tolist())
+    np.testing.assert_array_equal(
+        [corrected[i] for i in corrected], label(np.array(list(corrected), dtype=int)) + WRONG
+    )
+    handed_out = [draw.id for draw in learner.draws_]
+    assert len(set(handed_out)) == len(handed_out)
+    assert len(learner.ask()) == 3
 
 
 @pytest.mark.slow

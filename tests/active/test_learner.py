@@ -8,7 +8,7 @@ from helpers import assert_close, assert_close_each, normal
 
 from sketchridge import ActiveLearner, ExactKernelRidge, SketchedKernelRidge
 from sketchridge.active import Budget, NoImprovement, ScoreBelow, models
-from sketchridge.active import learner as learner_module
+from sketchridge.active import parts as parts_module
 from sketchridge.kernels import Matern32
 from sketchridge.tuning import median_bandwidth
 
@@ -62,7 +62,8 @@ def test_the_strategies_of_the_paper_learn(name):
 @every_strategy
 def test_the_same_seed_asks_for_the_same_points(name):
     assert run(new(name), 4) == run(new(name), 4)
-    assert run(new(name), 4) != run(new(name, random_state=1), 4)
+    if name != "top":  # which knows no chance in a pool of this size
+        assert run(new(name), 4) != run(new(name, random_state=1), 4)
 
 
 def unit_variance(model, kind, points):
@@ -148,8 +149,8 @@ def test_probabilities_are_the_share_of_the_score_among_points_that_could_be_dra
     assert_close_each(probability, scores[ids] / scores[left].sum())
 
 
-def test_the_first_points_are_drawn_evenly():
-    ids, probability = new().ask(7, return_probability=True)
+def test_the_first_points_can_be_drawn_evenly():
+    ids, probability = new(first="uniform").ask(7, return_probability=True)
     assert len(set(ids.tolist())) == 7
     np.testing.assert_array_equal(probability, np.full(7, 1 / P))
 
@@ -201,7 +202,7 @@ def test_pending_points_are_not_asked_for_twice_and_can_be_released():
     assert len(second) == 50
     assert not set(first) & set(second)
     with pytest.raises(
-        ValueError, match=r"All 200 points of the pool are labeled or pending \(200 are pending\)"
+        ValueError, match=r"All 200 points of the pool are labeled, pending \(200 are\) or failed"
     ):
         learner.ask()
     learner.release(first[:20])
@@ -309,7 +310,7 @@ def test_two_learners_on_one_store_share_their_labels_and_their_model(url):
 
 
 def test_a_large_pool_is_recognised_and_not_copied(monkeypatch, url):
-    monkeypatch.setattr(learner_module, "_KEPT", 100)
+    monkeypatch.setattr(parts_module, "_KEPT", 100)
     asked = run(new(), 3)
     resumed = run(new(store=url), 2)
     with pytest.raises(ValueError, match="200 rows, was too large to be kept"):

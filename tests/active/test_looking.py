@@ -8,8 +8,8 @@ from helpers import normal
 
 from sketchridge import ActiveLearner, ExactKernelRidge, SketchedKernelRidge
 from sketchridge.active import Budget, NoImprovement, ScoreBelow
+from sketchridge.active.memory import MemoryStore
 from sketchridge.active.sql import SQLStore
-from sketchridge.active.store import MemoryStore
 
 P = 120
 X = normal(P, 2)
@@ -224,7 +224,7 @@ def test_rounds_without_metrics_are_computed_when_they_are_looked_at(name, url):
     store = learner._store
     import sqlalchemy as sa
 
-    with store._engine.begin() as connection:
+    with store._database.engine.begin() as connection:
         connection.execute(sa.text("UPDATE sketchridge_rounds SET metrics = '{}' WHERE number = 1"))
         only_scores = '{"mean_score": 1.0}'
         update = sa.text("UPDATE sketchridge_rounds SET metrics = :m WHERE number = 3")

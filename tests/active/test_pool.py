@@ -15,7 +15,9 @@ from helpers import assert_close_each, normal, tol
 from sketchridge import SketchedKernelRidge
 from sketchridge.active import pool as pool_module
 from sketchridge.active import scratch as scratch_module
-from sketchridge.active.pool import Pool, has_sums, pool_sums, scores_by_sums
+from sketchridge.active import sums as sums_module
+from sketchridge.active.pool import Pool
+from sketchridge.active.sums import has_sums, pool_sums, scores_by_sums
 from sketchridge.backends import NumpyTiles
 
 P, D = 150, 2
@@ -221,7 +223,7 @@ def test_the_size_of_chunks_changes_nothing(monkeypatch, chunk):
     X = normal(P, D)
     pool, model, rows = Pool(X), model_of(np.arange(30), X), np.arange(30, P)
     expected, _ = v2_by_sums(pool, pool_sums(pool, rows, model.fitted_), model.fitted_)
-    monkeypatch.setattr(pool_module, "_ROWS", chunk)
+    monkeypatch.setattr(sums_module, "_ROWS", chunk)
     monkeypatch.setattr(pool_module, "_POINTS", chunk)
     scores, _ = v2_by_sums(pool, pool_sums(pool, rows, model.fitted_), model.fitted_)
     assert_close_each(scores, expected)
@@ -247,7 +249,7 @@ def test_sums_in_a_file_are_those_in_memory():
 def test_an_update_that_fails_leaves_the_sums_there_were(memory, monkeypatch):
     X = normal(P, D)
     pool, model, rows = Pool(X), model_of(np.arange(30), X), np.arange(40, P)
-    monkeypatch.setattr(pool_module, "_ROWS", 40)
+    monkeypatch.setattr(sums_module, "_ROWS", 40)
     old = model.fitted_
     sums = pool_sums(pool, rows, old, memory=memory)
     before, _ = v2_by_sums(pool, sums, old)
@@ -294,7 +296,7 @@ def test_a_full_temporary_folder_is_a_sentence(monkeypatch):
 
 def test_sums_in_a_file_are_not_in_memory(monkeypatch):
     X = normal(20_000, D)
-    monkeypatch.setattr(pool_module, "_ROWS", 1000)
+    monkeypatch.setattr(sums_module, "_ROWS", 1000)
     pool, model, rows = Pool(X), model_of(np.arange(100), X, sketch_size=60), np.arange(100, 20_000)
     size = 8 * 62 * len(rows)
     sums = pool_sums(pool, rows, model.fitted_, memory=0)
@@ -320,13 +322,13 @@ class Watched(np.ndarray):
 
 
 def test_a_pool_that_nobody_writes_to_is_never_copied_whole(monkeypatch):
-    for name in ("_ROWS", "_POINTS"):
-        monkeypatch.setattr(pool_module, name, 10)
+    monkeypatch.setattr(sums_module, "_ROWS", 10)
+    monkeypatch.setattr(pool_module, "_POINTS", 10)
     monkeypatch.setattr(pool_module, "_BYTES", 8 * D * 10)
     X = normal(P, D).view(Watched)
     X.flags.writeable = False
     pool = Pool(X)
-    assert pool.array is X
+    assert pool.part(0) is X
     model = model_of(np.arange(30), normal(P, D))
     sums = pool_sums(pool, np.arange(30, P), model.fitted_, memory=0)
     scores, _ = v2_by_sums(pool, sums, model.fitted_)
@@ -351,14 +353,14 @@ def test_a_memory_mapped_pool_is_read_where_it_is(tmp_path, mode):
     np.save(tmp_path / "pool.npy", X)
     mapped = np.load(tmp_path / "pool.npy", mmap_mode=mode)
     for array in (mapped, np.asarray(mapped), mapped[::2]):
-        assert np.shares_memory(Pool(array).array, mapped)
-    assert Pool(mapped).fingerprint == Pool(X).fingerprint
+        assert np.shares_memory(Pool(array).part(0), mapped)
+    assert Pool(mapped).fingerprints[0] == Pool(X).fingerprints[0]
 
 
 def test_a_pool_in_memory_is_copied():
     X = normal(P, D)
     for given in (X, X[::2], X.T.copy().T):
-        assert not np.shares_memory(Pool(given).array, given)
+        assert not np.shares_memory(Pool(given).part(0), given)
 
 
 @pytest.mark.parametrize(
@@ -381,15 +383,15 @@ def test_the_fingerprint_sees_every_value_and_the_shape():
     X = normal(40, 3)
     other = X.copy()
     other[39, 2] = np.nextafter(other[39, 2], 9)
-    marks = {Pool(A).fingerprint for A in (X, other, X[::-1], X.reshape(60, 2), X[:39])}
+    marks = {Pool(A).fingerprints[0] for A in (X, other, X[::-1], X.reshape(60, 2), X[:39])}
     assert len(marks) == 5
     single = X.astype(np.float32)
-    assert Pool(single).fingerprint == Pool(single.astype(float)).fingerprint
+    assert Pool(single).fingerprints[0] == Pool(single.astype(float)).fingerprints[0]
 
 
 def test_the_fingerprint_is_that_of_version_one():
     """Stored campaigns recognise their pool by it."""
-    assert Pool(np.arange(6.0).reshape(3, 2)).fingerprint == "39109dd5a143657a8a005684b71759e6"
+    assert Pool(np.arange(6.0).reshape(3, 2)).fingerprints[0] == "39109dd5a143657a8a005684b71759e6"
 
 
 @pytest.mark.parametrize(

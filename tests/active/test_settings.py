@@ -16,6 +16,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from sketchridge import ActiveLearner, ExactKernelRidge, SketchedKernelRidge
 from sketchridge.active.settings import estimator_from, estimator_settings
+from sketchridge.active.sql import SQLStore
 from sketchridge.backends import NumpyTiles
 from sketchridge.kernels import (
     CubicSpline,
@@ -237,7 +238,12 @@ def test_a_campaign_of_version_one_goes_on(name, tmp_path):
     with sqlite3.connect(tmp_path / "old.db") as database:
         database.executescript(script)
     database.close()
-    learner = ActiveLearner.resume(f"sqlite:///{tmp_path / 'old.db'}")
+    url = f"sqlite:///{tmp_path / 'old.db'}"
+    with pytest.raises(ValueError, match=r"older sketchridge \(its tables have version 1"):
+        ActiveLearner.resume(url)
+    assert SQLStore.migrate(url) == 1
+    assert SQLStore.migrate(url) == 2
+    learner = ActiveLearner.resume(url)
     wanted, predicted = VERSION_ONE[name]
     assert [row["labels"] for row in learner.history_] == [3, 5, 8, 10, 13, 15]
     assert all(row["loo_error"] > 0 for row in learner.history_)
@@ -245,3 +251,13 @@ def test_a_campaign_of_version_one_goes_on(name, tmp_path):
     assert_close(learner.estimator_.predict(learner.pool_[np.arange(3)]), predicted, "pcg")
     assert learner.ask(4).tolist() == wanted
     assert len(learner.pending_ids_) == 6
+
+
+def test_a_size_that_is_a_function_is_stored_by_its_name(tmp_path):
+    url = f"sqlite:///{tmp_path / 'x.db'}"
+    estimator = SketchedKernelRidge(alpha=0.1, sketch="gaussian", sketch_size=mine.rows_of_a_sketch)
+    learner = ActiveLearner(estimator, X, batch_size=5, store=url, random_state=0)
+    learner.tell(np.arange(20), np.arange(20.0))
+    assert ActiveLearner.resume(url).estimator_.sketch_size_ == 3
+    refused(SketchedKernelRidge(sketch_size=lambda n: 3), "not as a lambda")
+    refused(SketchedKernelRidge(sketch_size=mine.other_arguments), r"must be named \(n\)")

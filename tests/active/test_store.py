@@ -8,11 +8,14 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
+from sketchridge.active.memory import MemoryStore
 from sketchridge.active.sql import SQLStore
-from sketchridge.active.store import Draw, MemoryStore, Round, Store
+from sketchridge.active.store import Draw, Part, Round, Store
 
 SETTINGS = {"seed": 3, "stop": [{"rule": "Budget", "labels": 5}], "shape": [20, 2], "name": "Größe"}
 POOL = np.random.default_rng(0).random((20, 2))
+PART = Part(20, "abc", POOL)
+LARGE = Part(20, "abc")
 
 
 def ids(*values):
@@ -26,7 +29,7 @@ def Y(*values):
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])
 def store(request, make_url):
     made = MemoryStore() if request.param == "memory" else SQLStore(make_url(request.param))
-    made.begin(SETTINGS, POOL)
+    made.begin(SETTINGS, PART)
     return made
 
 
@@ -37,7 +40,7 @@ def snapshot(store):
 
 def test_settings_and_pool_come_back(store):
     assert {k: v for k, v in store.settings().items() if k != "notes"} == SETTINGS
-    np.testing.assert_array_equal(store.pool(), POOL)
+    np.testing.assert_array_equal(store.parts()[0].points, POOL)
 
 
 def test_a_fresh_campaign_is_empty(store):
@@ -171,7 +174,7 @@ def test_a_store_without_transactions_keeps_each_call():
         transaction = Store.transaction
 
     store = Plain()
-    store.begin(SETTINGS, POOL)
+    store.begin(SETTINGS, PART)
     with pytest.raises(OSError):  # noqa: PT011, of this test's own
         several(store, OSError)
     assert store.labels()[0].tolist() == [7]
@@ -187,24 +190,24 @@ def test_metrics_are_added_to_a_round(store):
 
 def test_a_database_is_opened_again_as_it_was_left(url):
     store = SQLStore(url, notes={"path": "pool.csv"})
-    store.begin(SETTINGS, POOL)
+    store.begin(SETTINGS, PART)
     store.claim(ids(4, 5), np.array([0.25, 0.5]), 0)
     store.tell(ids(5), Y(2.5))
     store.open_round(1)
     again = SQLStore.open(url)
     assert snapshot(again) == snapshot(store)
     assert again.settings() == {**SETTINGS, "notes": {"path": "pool.csv"}}
-    np.testing.assert_array_equal(again.pool(), POOL)
+    np.testing.assert_array_equal(again.parts()[0].points, POOL)
 
 
 def test_a_database_holds_one_campaign(url):
     store = SQLStore(url)
-    store.begin(SETTINGS, None)
+    store.begin(SETTINGS, LARGE)
     store.tell(ids(1), Y(1.0))
     with pytest.raises(ValueError, match="already holds a campaign"):
-        SQLStore(url).begin(SETTINGS, None)
+        SQLStore(url).begin(SETTINGS, LARGE)
     assert store.labels()[0].tolist() == [1]
-    assert SQLStore.open(url).pool() is None
+    assert SQLStore.open(url).parts()[0].points is None
 
 
 def test_an_empty_database_holds_none(url):
@@ -233,9 +236,9 @@ def test_a_database_that_does_not_answer_is_an_error_without_the_password(tmp_pa
     folder = tmp_path / "folder.db"
     folder.mkdir()
     with pytest.raises(OSError, match="Nothing was changed"):
-        SQLStore(f"sqlite:///{folder}").begin(SETTINGS, None)
+        SQLStore(f"sqlite:///{folder}").begin(SETTINGS, LARGE)
     with pytest.raises(OSError, match="failed") as error:
-        SQLStore("postgresql+psycopg://me:secret@127.0.0.1:1/none").begin(SETTINGS, None)
+        SQLStore("postgresql+psycopg://me:secret@127.0.0.1:1/none").begin(SETTINGS, LARGE)
     assert "secret" not in str(error.value)
 
 
@@ -252,7 +255,7 @@ def claim_and_tell(url, worker, tries):
 
 
 def test_processes_that_claim_at_once_never_get_the_same_point(url):
-    SQLStore(url).begin(SETTINGS, None)
+    SQLStore(url).begin(SETTINGS, LARGE)
     with get_context("fork").Pool(4) as pool:
         won = pool.starmap(claim_and_tell, [(url, worker, 25) for worker in range(4)])
     together = [i for part in won for i in part]

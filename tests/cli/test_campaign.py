@@ -76,14 +76,16 @@ def test_a_campaign_from_start_to_report(folder, pool):
     out = run("status")
     assert "65 labels and 0 pending of 300 points" in out
     assert "Leave-one-out error by round" in out
-    assert "Expected gain of the next 20 points" in out
+    assert "Largest yield: 0.99" in out
+    assert "Expected gain of the next 20 points" in run("status", "--gain")
     run("report", "-o", "report.html")
     html = (folder / "report.html").read_text()
-    assert html.count("data:image/png;base64,") == 3
+    assert html.count("data:image/png;base64,") == 4
     assert "http" not in html.replace("http-equiv", "")
     run("export", "-o", "labeled.csv")
     kept = pl.read_csv("labeled.csv")
-    assert kept.shape == (65, 7)
+    assert kept.shape == (65, 14)
+    assert kept["predicted"].is_between(kept["low 95%"], kept["high 95%"]).all()
     assert kept["id"].n_unique() == 65
     np.testing.assert_allclose(kept["yield"], np.sin(kept["temperature"] / 20))
 
@@ -107,11 +109,10 @@ def test_status_and_report_only_look(folder):
     assert "24 labels and 5 pending" in run("status")
     run("report")
     run("pending")
+    run("predict")
     run("export", "-o", "labeled.csv")
     assert snapshot() == before
-    table = run("status")
-    assert " 20 " in table
-    assert " 24 " in table
+    assert "4 labels or corrections since are learned at the next ask" in run("status")
 
 
 def test_a_finished_campaign_has_a_report(folder):
@@ -120,7 +121,8 @@ def test_a_finished_campaign_has_a_report(folder):
     run("ask", "-o", "all.csv")
     label("all.csv")
     assert "every point of the pool is labeled" in run("tell", "all.csv")
-    assert "nothing left to ask for" in run("status")
+    assert "every point of the pool is labeled" in run("status")
+    assert "nothing left to ask for" in run("status", "--gain")
     run("report", "-o", "report.html")
     assert "nothing left to ask for" in (folder / "report.html").read_text()
 
@@ -155,7 +157,7 @@ def test_lost_files_are_written_again_and_points_released(folder):
     run("pending", "-o", "again.csv")
     assert pl.read_csv("again.csv").equals(pl.read_csv("found.csv"))
     first = pl.read_csv("again.csv")["id"][0]
-    assert "1 points released" in run("release", first)
+    assert "1 point released" in run("release", first)
     assert "4 points released" in run("release", "--all")
     assert "20 labels and 0 pending" in run("status")
     assert "Give ids to release" in run("release", code=1)
@@ -165,17 +167,26 @@ def test_lost_files_are_written_again_and_points_released(folder):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id,yield\nS001,1\nnobody,2\n", "ids that are not in the pool in row 2 (nobody)"),
-        ("id,yield\nS001,1\nS002,2\nS001,1\n", "repeated ids in rows 1, 3 (S001)"),
-        ("id,yield\nS001,1\nS002,\n", "no 'yield' in row 2 (S002)"),
-        ("id,yield\nS001,1\nS002,high\n", "a 'yield' that is no finite number in row 2 (S002)"),
-        ("id,yield\nS001,1\nS002,inf\n", "a 'yield' that is no finite number in row 2 (S002)"),
-        ("id,yield\nS001,nan\n", "a 'yield' that is no finite number in row 1 (S001)"),
-        ("id,yield\n{0},1\n[red],2\n", "ids that are not in the pool in rows 1, 2 ({0}, [red])"),
-        ("id,yeild\nS001,1\n", "has no column 'yield'; it needs 'id' and 'yield'"),
+        ("id,yield\nS001,1\nnobody,2\n", "ids that are not in the pool in row 2 ('nobody')"),
+        ("id,yield\nS001,1\nS002,2\nS001,1\n", "repeated ids in rows 1, 3 ('S001')"),
+        ("id,yield\nS001,\nS002,\n", "the column 'yield' is empty in all 2 rows"),
+        (
+            "id,yield\nS001,1\nS002,high\n",
+            "no finite number in row 2 ('S002: high')",
+        ),
+        (
+            "id,yield\nS001,1\nS002,inf\n",
+            "no finite number in row 2 ('S002: inf')",
+        ),
+        ("id,yield\nS001,nan\n", "a 'yield' that is no finite number in row 1 ('S001: nan')"),
+        (
+            "id,yield\n{0},1\n[red],2\n",
+            "not in the pool in rows 1, 2 ('{0}', '[red]')",
+        ),
+        ("id,yeild\nS001,1\n", "has no column 'yield'; it needs the ids and 'yield'"),
         ("name,yield\nS001,1\n", "has no column 'id'"),
         ("id,yield\n", "holds no labels"),
-        ("", "cannot be read"),
+        ("", "is empty"),
     ],
 )
 def test_a_bad_file_is_refused_whole_and_changes_nothing(folder, text, message):
@@ -197,7 +208,7 @@ def test_labels_are_never_overwritten(folder):
     ("arguments", "message"),
     [
         (("new", "nothing.csv", "--target", "y"), "There is no file nothing.csv"),
-        (("new", "pool.txt", "--target", "y"), "neither a .csv nor a .parquet"),
+        (("new", "pool.txt", "--target", "y"), "is none of .csv, .tsv, .xlsx, .parquet"),
         (("new", "pool.csv", "--target", "y", "--id", "ph"), "must name each row once"),
         (("new", "pool.csv", "--target", "y", "--id", "name"), "has no column 'name'"),
         (("new", "pool.csv", "--target", "y", "--kernel", "gauss"), "gauss"),
@@ -215,7 +226,10 @@ def test_what_cannot_be_done_is_said_in_a_sentence(folder, arguments, message):
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        (pl.lit("red").alias("colour"), "not numeric: 'colour'"),
+        (
+            pl.when(pl.col("ph") > 5).then(pl.lit("red")).alias("colour"),
+            "The category 'colour' is missing in rows",
+        ),
         (
             pl.when(pl.col("ph") > 5).then(1.5).alias("gaps"),
             "Features are missing or infinite in rows",
@@ -232,18 +246,30 @@ def test_a_file_is_not_overwritten_and_no_point_handed_out_for_it(folder):
     started(1)
     assert "exists, and may hold labels" in run("ask", "-o", "0.csv", code=1)
     assert "no folder" in run("ask", "-o", "none/1.csv", code=1)
-    assert "must end in .csv or .parquet" in run("ask", "-o", "1.xls", code=1)
+    assert "must end in .csv or .tsv or .xlsx or .parquet" in run("ask", "-o", "1.xls", code=1)
     assert "20 labels and 0 pending" in run("status")
     run("ask", "-o", "0.csv", "--force")
 
 
-def test_a_pool_that_moved_or_changed(folder):
+def test_a_small_table_is_kept_in_the_store(folder):
+    started(1)
+    (folder / "pool.csv").unlink()
+    run("ask", "-o", "next.csv")
+    assert pl.read_csv("next.csv")["temperature"].null_count() == 0
+
+
+def test_a_large_table_that_moved_or_changed(folder, monkeypatch):
+    from sketchridge.active import parts
+    from sketchridge.campaign import candidates
+
+    monkeypatch.setattr(parts, "_KEPT", 100)
+    monkeypatch.setattr(candidates, "_KEPT", 100)
     started(1)
     (folder / "pool.csv").rename("moved.csv")
-    assert "is not there any more: say where it is with --pool" in run("status", code=1)
-    run("status", "--pool", "moved.csv")
+    assert "is not there any more: say where it is with --pool" in run("pending", code=1)
+    run("pending", "--pool", "moved.csv")
     pl.read_csv("moved.csv").reverse().write_csv("moved.csv")
-    assert "not the pool of the campaign" in run("status", "--pool", "moved.csv", code=1)
+    assert "not the pool of the campaign" in run("ask", "--pool", "moved.csv", code=1)
 
 
 def test_ids_can_be_row_numbers(folder):
@@ -271,4 +297,5 @@ def test_an_exact_campaign(folder):
     run("ask", "-o", "a.csv")
     label("a.csv")
     run("tell", "a.csv")
+    run("ask", "-o", "b.csv")
     assert "–" in run("status")

@@ -13,11 +13,14 @@ Acquisition = Callable[[Array, Array, Array, int], tuple[Array, Array]]
 _CELL = 4096  # consecutive rows whose keys are drawn together
 
 
-def exponential_keys(seed: int, round_number: int, size: int) -> Array:
-    """Independent standard exponentials, each a function of (seed, round, row): (size,)."""
+def exponential_keys(seed: int, round_number: int, size: int, *, often: int = 0) -> Array:
+    """Independent standard exponentials, each a function of (seed, round, row): (size,).
+
+    Others for rows that have been drawn and taken back so ``often``.
+    """
     keys = np.empty(size)
     for start in range(0, size, _CELL):
-        bits = np.random.Philox(key=[seed, round_number], counter=[0, 0, 0, start // _CELL])
+        bits = np.random.Philox(key=[seed, round_number], counter=[0, 0, often, start // _CELL])
         stop = min(start + _CELL, size)
         keys[start:stop] = -np.log1p(-np.random.Generator(bits).random(_CELL)[: stop - start])
     return keys

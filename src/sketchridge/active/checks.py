@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-__all__ = ["check_count", "checked_ids", "checked_targets"]
+__all__ = ["check_count", "check_one_of", "checked_ids", "checked_targets"]
 
 Array = np.ndarray
 _LARGEST = 1e150  # of a label, whose square is still a number
@@ -17,6 +18,15 @@ def check_count(name: str, value: Any) -> None:
     """ValueError unless the value is a whole number from 1 up."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} must be a whole number from 1 up, got {value!r}.")
+
+
+def check_one_of(name: str, value: Any, known: Iterable[str], where: str = "") -> None:
+    """ValueError unless the value is one of these names."""
+    names = list(known)
+    if value not in names:
+        raise ValueError(
+            f"Unknown {name} {value!r}{where}: give one of {', '.join(map(repr, names))}."
+        )
 
 
 def checked_ids(ids: Any, size: int) -> Array:

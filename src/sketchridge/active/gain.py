@@ -11,7 +11,7 @@ import numpy as np
 from sketchridge.active.settings import Estimator
 from sketchridge.estimator import SketchedKernelRidge
 
-__all__ = ["mean_posterior_variance", "with_points"]
+__all__ = ["gains", "mean_posterior_variance", "with_points"]
 
 Array = np.ndarray
 
@@ -30,6 +30,14 @@ def with_points(estimator: Estimator, X_new: Array) -> Estimator:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return more.partial_fit(X_new, np.zeros((len(X_new), q)))
+
+
+def gains(estimator: Estimator, X: Array, one: Array, other: Array) -> tuple[float, float]:
+    """By what share the mean of gp over X falls with one choice of further points, and with
+    another."""
+    now = mean_posterior_variance(estimator, X)
+    after = [mean_posterior_variance(with_points(estimator, new), X) for new in (one, other)]
+    return 1 - after[0] / now, 1 - after[1] / now
 
 
 def mean_posterior_variance(estimator: Estimator, X: Array) -> float:

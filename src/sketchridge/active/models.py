@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import copy
 import warnings
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from sketchridge import tuning
-from sketchridge.active.pool import Pool, PoolSums, has_sums, pool_sums, scores_by_sums
+from sketchridge.active.pool import Pool
+from sketchridge.active.relearn import is_due, learned_kernel, learns, with_kernel
 from sketchridge.active.settings import Estimator
 from sketchridge.active.store import Round, Store
+from sketchridge.active.sums import PoolSums, has_sums, pool_sums, scores_by_sums
 from sketchridge.estimator import SketchedKernelRidge
 from sketchridge.exact_estimator import ExactKernelRidge
-from sketchridge.kernels import ScaledKernel, as_kernel
+from sketchridge.kernels import Kernel, ScaledKernel, as_kernel
 
-__all__ = ["LEAST", "Model", "Models", "metrics_of", "prepared"]
+__all__ = ["LEAST", "Model", "Models", "Templates", "first_kernel", "metrics_of", "prepared"]
 
 Array = np.ndarray
 LEAST = 2  # labels for a first model
@@ -27,68 +30,135 @@ _THETAS = {"v2": 1.0, "vbar": 0.5}  # the share of V2's weights, for scores that
 
 
 @dataclass(frozen=True, eq=False)
+class Templates:
+    """Estimators that are not fitted, of which models have copies.
+
+    ``scoring`` is the one by which points are chosen, with a small sketch and a penalty that it can
+    follow; ``shown`` the one that predicts, None where it is the same; ``learning`` the one that
+    learns a kernel, None where that is given.
+    """
+
+    scoring: Estimator
+    shown: Estimator | None = None
+    learning: Estimator | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Model:
     """An estimator fitted to the first ``labels`` labels in so many rounds, and its scores.
 
-    ``shown`` is a copy for others to look at; parameters set on it hold from the next fit on.
+    ``shown`` is for others to look at; parameters set on it hold from the next fit on.
     ``sums`` are those behind the scores or, before there are any, those of an earlier model, from
     which they can be had.
     """
 
     estimator: Estimator
-    shown: Estimator
-    rounds: int
-    labels: int
+    step: Round  # with the kernel that was learned in it, if one was
+    changed: Mapping[str, Any] = field(default_factory=dict)  # parameters set since the start
+    shown: Estimator | None = None  # once someone has looked
+    given: Mapping[str, Any] = field(default_factory=dict)  # its parameters as it was shown
     sums: PoolSums | None = None
     scores: Array | None = None  # (p,), 0 at labeled rows
 
+    @property
+    def rounds(self) -> int:
+        return self.step.number + 1
+
+    @property
+    def labels(self) -> int:
+        return self.step.labels
+
     def is_of(self, step: Round) -> bool:
-        """Whether the model is that of a round."""
-        return (self.rounds, self.labels) == (step.number + 1, step.labels)
+        """Whether the model is that of a round in the store."""
+        return (self.step.number, self.labels, self.step.edition, self.step.kernel) == (
+            step.number,
+            step.labels,
+            step.edition,
+            step.kernel,
+        )
+
+    def summary(self, rows: Array) -> dict[str, float]:
+        """The scores of some points in two numbers, where there are any."""
+        if self.scores is None or not len(rows):
+            return {}
+        scores = self.scores[rows]
+        return {"largest_score": float(scores.max()), "mean_score": float(scores.mean())}
+
+    def changes(self) -> dict[str, Any]:
+        """Parameters that users have set, on this model or on those before."""
+        if self.shown is None:
+            return dict(self.changed)
+        now = self.shown.get_params(deep=False)
+        new = {name: value for name, value in now.items() if value is not self.given[name]}
+        return {**self.changed, **new}
 
 
 class Models:
     """The model after the rounds in a store, and the one with labels that are in no round yet.
 
-    Rounds and labels alone decide what a model is, so that every process has the same. Nothing is
-    ever written to the store. Models are never changed; each takes the place of another in one
-    assignment, once it is complete.
+    Rounds and labels alone decide what a model is, so that every process has the same. A round
+    starts afresh where labels were corrected before it or where a kernel was learned in it, which
+    is then on record and never learned again. Nothing is ever written to the store. Models are
+    never changed; each takes the place of another in one assignment, once it is complete.
     """
 
-    def __init__(self, store: Store, pool: Pool, estimator: Estimator, score: str) -> None:
+    def __init__(self, store: Store, pool: Pool, templates: Templates, score: str) -> None:
         self._store = store
         self._pool = pool
-        self._estimator = estimator  # not fitted; models have copies of it
+        self._templates = templates
         self._score = score
+        self._steps: list[Round] = []
         self._settled: Model | None = None
         self._ahead: Model | None = None
         self._missing: dict[int, dict[str, Any]] = {}  # metrics of rounds that the store lacks
 
     def current(self) -> Model | None:
         """The model of all labels there are, or None while they are too few."""
-        settled = self._after_the_rounds()
+        edition = self._store.edition()
+        settled = self._after_the_rounds(edition)
         labels = len(self._store.labels()[0])
-        if labels < LEAST or (settled is not None and labels <= settled.labels):
+        if labels < LEAST:
+            return None
+        if settled is not None and labels <= settled.labels:
             return settled
-        step = Round(settled.rounds if settled is not None else 0, labels)
-        if self._ahead is None or not self._ahead.is_of(step):
+        step = Round(len(self._steps), labels, edition=edition)
+        ahead = self._ahead
+        if ahead is None or not ahead.is_of(replace(step, kernel=ahead.step.kernel)):
             self._ahead = None
-            self._ahead = self._next(settled, step)
+            self._ahead = self._next(settled, self._learned(step))
         return self._ahead
 
     def scored(self, model: Model) -> Model:
         """The model with its scores."""
-        if model.scores is not None:
+        if model.scores is not None and len(model.scores) == len(self._pool):
             return model
         rows = np.ones(len(self._pool), dtype=bool)
         rows[self._store.labels()[0][: model.labels]] = False
         scores, sums = self._scores(model, np.flatnonzero(rows))
-        done = replace(model, scores=scores, sums=sums)
-        if model is self._ahead:
-            self._ahead = done
-        elif model is self._settled:
-            self._settled = done
-        return done
+        return self._put(model, replace(model, scores=scores, sums=sums))
+
+    def shown(self, model: Model) -> Estimator:
+        """The estimator that predicts, for others to look at."""
+        if model.shown is not None:
+            return model.shown
+        template = self._templates.shown
+        if template is None:
+            shown = copy.copy(model.estimator)
+        else:
+            shown = with_kernel(template, self._kernel(model.step))
+            shown.set_params(**model.changed)
+            shown.fit(*self._data(0, model.labels))
+        given = shown.get_params(deep=False)
+        self._put(model, replace(model, shown=shown, given=given))
+        return shown
+
+    def _put(self, old: Model, new: Model) -> Model:
+        """Let a model take the place of the same one that knew less."""
+        if old is self._ahead:
+            self._ahead = new
+        elif old is self._settled:
+            self._settled = new
+        return new
 
     def settle(self, model: Model) -> None:
         """Take a model whose round is in the store for the one after its rounds."""
@@ -98,19 +168,27 @@ class Models:
     def history(self) -> list[dict[str, Any]]:
         """A row for each round, and one for labels that are in no round yet."""
         model = self.current()
-        rounds = self._store.rounds()
         rows = [
-            _row(step, {**self._missing.get(step.number, {}), **step.metrics}) for step in rounds
+            _row(step, {**self._missing.get(step.number, {}), **step.metrics})
+            for step in self._store.rounds()
         ]
         if model is not None and model.rounds > len(rows):
-            rows.append(_row(Round(model.rounds - 1, model.labels), metrics_of(model)))
+            rows.append(_row(model.step, metrics_of(model)))
         return rows
 
-    def _after_the_rounds(self) -> Model | None:
-        """The settled model, brought up to the rounds in the store one by one."""
-        known = 0 if self._settled is None else self._settled.rounds
-        steps = self._store.rounds(known)
+    def _after_the_rounds(self, edition: int) -> Model | None:
+        """The settled model, brought up to the rounds in the store one by one, from the last that
+        started afresh."""
+        self._steps = [*self._steps, *self._store.rounds(len(self._steps))]
+        steps = [step for step in self._steps if step.edition == edition]
+        if self._settled is not None and self._settled.step.edition != edition:
+            self._settled = None
+        fresh = [i for i, step in enumerate(steps) if step.kernel is not None]
+        steps = steps[fresh[-1] if fresh else 0 :]
+        known = -1 if self._settled is None else self._settled.step.number
         for step in steps:
+            if step.number <= known:
+                continue
             is_complete = "loo_error" in step.metrics
             if self._starts_afresh and is_complete and step is not steps[-1]:
                 continue
@@ -125,26 +203,45 @@ class Models:
     @property
     def _starts_afresh(self) -> bool:
         """Whether a model depends on its labels alone, not on the rounds before."""
-        return isinstance(self._estimator, ExactKernelRidge)
+        return isinstance(self._templates.scoring, ExactKernelRidge)
+
+    def _learned(self, step: Round) -> Round:
+        """A round that begins now, with a kernel where it is time to learn one."""
+        learning = self._templates.learning
+        before = max((s.labels for s in self._steps if s.kernel is not None), default=0)
+        if learning is None or not is_due(step.labels, before):
+            return step
+        return replace(step, kernel=learned_kernel(learning, *self._data(0, step.labels)))
+
+    def _kernel(self, step: Round) -> Mapping[str, Any] | None:
+        """The kernel of a round, learned in it or before."""
+        if step.kernel is not None:
+            return step.kernel
+        earlier = [s.kernel for s in self._steps if s.number < step.number and s.kernel is not None]
+        return earlier[-1] if earlier else None
+
+    def _data(self, start: int, stop: int) -> tuple[Array, Array]:
+        """Points and labels, from the ``start``-th told on."""
+        ids, Y = (part[: stop - start] for part in self._store.labels(start))
+        return self._pool[ids], Y[:, 0] if Y.shape[1] == 1 else Y
 
     def _next(self, before: Model | None, step: Round) -> Model:
         """The model of a round from the one before it."""
-        if before is None or self._starts_afresh:
+        is_fresh = before is None or step.kernel is not None or self._starts_afresh
+        changed = {} if before is None else before.changes()
+        if before is None or is_fresh:
             known = 0
-            estimator = copy.copy(self._estimator)
+            estimator = with_kernel(self._templates.scoring, self._kernel(step))
         else:
             known = before.labels
             estimator = copy.copy(before.estimator)
-        if before is not None:
-            estimator.set_params(**before.shown.get_params(deep=False))
-        ids, Y = (part[: step.labels - known] for part in self._store.labels(known))
-        y = Y[:, 0] if Y.shape[1] == 1 else Y
+        estimator.set_params(**changed)
         with warnings.catch_warnings():
             if before is not None:
                 warnings.simplefilter("ignore", UserWarning)  # the first round has said so
-            estimator.partial_fit(self._pool[ids], y)
-        sums = None if before is None else before.sums
-        return Model(estimator, copy.copy(estimator), step.number + 1, step.labels, sums)
+            estimator.partial_fit(*self._data(known, step.labels))
+        sums = None if before is None or is_fresh else before.sums
+        return Model(estimator, step, changed, sums=sums)
 
     def _scores(self, model: Model, rows: Array) -> tuple[Array, PoolSums | None]:
         """Scores at some rows of the pool, 0 elsewhere, and the sums behind them."""
@@ -157,13 +254,16 @@ class Models:
         return self._pool.apply(lambda X: unit * variance(fitted.at(X)), rows), None
 
 
-def prepared(estimator: Estimator, pool: Pool, seed: int) -> Estimator:
-    """A copy whose fit is a function of the labels alone, of a kernel defined on all the pool.
+def prepared(estimator: Estimator, pool: Pool, seed: int) -> Templates:
+    """Copies whose fits are functions of the labels alone, of a kernel defined on all the pool.
 
-    What would be learned from the first few labels is fixed: the Gaussian kernel for "auto", with
-    the median distance in the pool as bandwidth.
+    What would be learned from the first few labels is fixed until there are enough: the Gaussian
+    kernel for "auto", with the median distance in the pool as bandwidth.
     """
     estimator = clone(estimator)
+    if isinstance(estimator, SketchedKernelRidge) and estimator.random_state is None:
+        estimator.random_state = seed
+    learning = clone(estimator) if learns(estimator) else None
     if isinstance(estimator.kernel, str) and estimator.kernel == "auto":
         estimator.kernel = "gaussian"
     kernel = as_kernel(estimator.kernel)
@@ -171,14 +271,24 @@ def prepared(estimator: Estimator, pool: Pool, seed: int) -> Estimator:
         kernel.check_domain(pool[rows])
     open_bandwidth = isinstance(estimator.bandwidth, str) and estimator.bandwidth != "gcv"
     if open_bandwidth and isinstance(kernel, ScaledKernel) and kernel.bandwidth is None:
-        estimator.bandwidth = tuning.median_bandwidth(pool, kernel)  # type: ignore[arg-type]
-    if isinstance(estimator, SketchedKernelRidge):
-        estimator.sketch_limit = _LARGEST_SKETCH
-        if estimator.solver == "auto":
-            estimator.solver = "sketch"
-        if estimator.random_state is None:
-            estimator.random_state = seed
-    return estimator
+        estimator.bandwidth = _median(pool, kernel)
+    if not isinstance(estimator, SketchedKernelRidge):
+        return Templates(estimator, None, learning)
+    shown = clone(estimator) if _is_apart(estimator) else None
+    estimator.sketch_limit = _LARGEST_SKETCH
+    if learning is not None:
+        learning.sketch_limit = _LARGEST_SKETCH
+    if estimator.solver == "auto":
+        estimator.solver = "sketch"
+    return Templates(estimator, shown, learning)
+
+
+def _is_apart(estimator: SketchedKernelRidge) -> bool:
+    """Whether a model that predicts is another than one whose sketch has a limit: its penalty then
+    is that of the exact problem, which a small sketch cannot follow."""
+    automatic = isinstance(estimator.sketch_size, str)
+    by_loo = isinstance(estimator.alpha, str) and estimator.alpha == "loo"
+    return by_loo and (automatic or estimator.solver != "sketch")
 
 
 def metrics_of(model: Model) -> dict[str, Any]:
@@ -191,4 +301,21 @@ def metrics_of(model: Model) -> dict[str, Any]:
 
 
 def _row(step: Round, metrics: dict[str, Any]) -> dict[str, Any]:
-    return {"round": step.number + 1, "labels": step.labels, **metrics}
+    learned = {} if step.kernel is None else {"learned": step.kernel["kernel"] or "bandwidth"}
+    return {"round": step.number + 1, "labels": step.labels, **metrics, **learned}
+
+
+def first_kernel(estimator: Estimator, pool: Pool) -> Kernel:
+    """The kernel of an estimator before it has seen a label, with the pool's median distance where
+    its bandwidth is open."""
+    kernel = as_kernel(estimator.kernel)
+    if not isinstance(kernel, ScaledKernel) or kernel.bandwidth is not None:
+        return kernel
+    given = estimator.bandwidth
+    if isinstance(given, str):
+        given = _median(pool, kernel)
+    return kernel.with_bandwidth(given)
+
+
+def _median(pool: Any, kernel: ScaledKernel) -> float:
+    return tuning.median_bandwidth(pool, kernel)

@@ -28,7 +28,14 @@ from sketchridge.kernels import (
 )
 from sketchridge.notices import warn
 
-__all__ = ["ESTIMATORS", "Estimator", "estimator_from", "estimator_settings"]
+__all__ = [
+    "ESTIMATORS",
+    "Estimator",
+    "estimator_from",
+    "estimator_settings",
+    "plain_value",
+    "restored_value",
+]
 
 Estimator = ExactKernelRidge | SketchedKernelRidge
 ESTIMATORS: dict[str, type[Estimator]] = {
@@ -59,7 +66,7 @@ def estimator_settings(estimator: Estimator) -> dict[str, Any]:
     ValueError for a parameter that is neither a name, a number nor a kernel that can be rebuilt.
     """
     parameters = estimator.get_params(deep=False)
-    plain = {name: _plain(name, value) for name, value in parameters.items()}
+    plain = {name: plain_value(name, value) for name, value in parameters.items()}
     return {"estimator": type(estimator).__name__, "parameters": plain}
 
 
@@ -70,11 +77,20 @@ def estimator_from(settings: Mapping[str, Any]) -> Estimator:
     >>> estimator_from(settings)
     SketchedKernelRidge(alpha=0.5, kernel='matern32')
     """
-    parameters = {name: _restored(value) for name, value in settings["parameters"].items()}
-    return ESTIMATORS[settings["estimator"]](**parameters)
+    kind = settings["estimator"]
+    known = ESTIMATORS[kind]().get_params() if kind in ESTIMATORS else {}
+    unknown = [name for name in settings["parameters"] if name not in known]
+    if unknown:
+        raise ValueError(
+            f"The campaign's estimator is {kind} with {', '.join(unknown)}, which this sketchridge "
+            "does not know: it was started by a newer one. Upgrade sketchridge to continue it."
+        )
+    parameters = {name: restored_value(value) for name, value in settings["parameters"].items()}
+    return ESTIMATORS[kind](**parameters)
 
 
-def _plain(name: str, value: Any) -> Any:
+def plain_value(name: str, value: Any) -> Any:
+    """A parameter as something that can be written down."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, np.generic):
@@ -84,6 +100,8 @@ def _plain(name: str, value: Any) -> Any:
         deepest = 2 if name == "bandwidth" else 1  # which may be a map (d, k)
         if 1 <= array.ndim <= deepest and array.dtype.kind in "fiu":
             return {"array": array.tolist()}
+    if name == "sketch_size" and callable(value):
+        return {"function": _path_of(value, name)}
     if isinstance(value, Kernel):
         stored = _named_kernel(value) or _general_kernel(value)
         if stored is not None:
@@ -95,13 +113,16 @@ def _plain(name: str, value: Any) -> Any:
     )
 
 
-def _restored(value: Any) -> Any:
+def restored_value(value: Any) -> Any:
+    """The parameter that was written down."""
     if not isinstance(value, dict):
         return value
     if "array" in value:
         return np.array(value["array"])
+    if "function" in value:
+        return _function_at(value["function"], "sketch_size")
     name, stored = value["kernel"], value["fields"]
-    given = {key: _restored(v) for key, v in stored.items() if key not in _FITTED}
+    given = {key: restored_value(v) for key, v in stored.items() if key not in _FITTED}
     if name in _NAMED:
         return _NAMED[name][0](**given)
     given["parameters"] = tuple(given["parameters"])
@@ -122,7 +143,7 @@ def _named_kernel(kernel: Kernel) -> dict[str, Any] | None:
     values = described(kernel)
     if not _alike(kernel, make(**values)):
         return None
-    return {"kernel": name, "fields": {key: _plain(key, v) for key, v in values.items()}}
+    return {"kernel": name, "fields": {key: plain_value(key, v) for key, v in values.items()}}
 
 
 def _alike(one: Any, other: Any) -> bool:
@@ -144,8 +165,8 @@ def _general_kernel(kernel: Kernel) -> dict[str, Any] | None:
         values[name] = None if values[name] is None else _path_of(values[name], name)
     if values["fused"] is not None and not isinstance(values["fused"], str):
         values["fused"] = _path_of(values["fused"], "fused")
-    numbers = [_plain("parameters", number) for number in values.pop("parameters")]
-    stored = {name: _plain(name, value) for name, value in values.items()}
+    numbers = [plain_value("parameters", number) for number in values.pop("parameters")]
+    stored = {name: plain_value(name, value) for name, value in values.items()}
     return {"kernel": kind, "fields": {**stored, "parameters": numbers}}
 
 
@@ -155,12 +176,11 @@ def _path_of(function: Any, role: str) -> str:
     path = f"{getattr(plain, '__module__', None)}:{getattr(plain, '__qualname__', None)}"
     if "<" in path or _found_at(path) is not function:
         raise ValueError(
-            f"A stored campaign keeps the {role} of a kernel by its name, but {function!r} cannot "
+            f"A stored campaign keeps the {role} by its name, but {function!r} cannot "
             "be found by one: define it with def in a module, not as a lambda or inside another "
             "function, or leave store=None."
         )
-    if role in _FUNCTIONS:
-        _check_profile(function, path)
+    _check_role(function, path, role)
     return path
 
 
@@ -172,15 +192,15 @@ def _function_at(path: str, role: str) -> Any:
     module = path.partition(":")[0]
     if module not in sys.modules:
         raise ValueError(
-            f"The campaign's kernel has the {role} {path!r}: import {module} first, then resume."
+            f"The campaign has the {role} {path!r}: import {module} first, then resume."
         )
     function = _found_at(path)
     if function is None:
         raise ValueError(
-            f"The campaign's kernel has the {role} {path!r}, but there is no such name: define it "
+            f"The campaign has the {role} {path!r}, but there is no such name: define it "
             "as it was when the campaign was started."
         )
-    _check_profile(function, path)
+    _check_role(function, path, role)
     return function
 
 
@@ -204,12 +224,18 @@ def _found_at(path: str) -> Any:
     return reduce(lambda found, part: getattr(found, part, None), name.split("."), start)
 
 
-def _check_profile(function: Any, path: str) -> None:
-    """Only functions f(s, xp, …) are called because a file names them."""
+def _check_role(function: Any, path: str, role: str) -> None:
+    """Only functions f(s, xp, …) of kernels, and f(n) of sizes, are called because a file names
+    them."""
+    wanted = {"sketch_size": ["n"], "fused": None}.get(role, ["s", "xp"])
+    if wanted is None:
+        return
     is_plain = inspect.isfunction(function)
-    names = list(inspect.signature(function).parameters)[:2] if is_plain else []
-    if names != ["s", "xp"]:
+    names = list(inspect.signature(function).parameters) if is_plain else []
+    given = names if role == "sketch_size" else names[:2]
+    if given != wanted:
+        more = ", …" if role != "sketch_size" else ""
         raise ValueError(
-            f"{path!r} cannot be the function of a stored kernel: its arguments must be named "
-            "(s, xp, …)."
+            f"{path!r} cannot be the {role} of a stored campaign: its arguments must be named "
+            f"({', '.join(wanted)}{more})."
         )

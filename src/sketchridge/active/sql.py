@@ -3,294 +3,388 @@
 from __future__ import annotations
 
 import io
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sketchridge.active.store import Draw, Round, Store, checked_labels, checked_pending
-
-try:
-    import sqlalchemy as sa
-    from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
-except ImportError as error:
-    raise ImportError(
-        "A store needs SQLAlchemy, which is not installed: pip install 'sketchridge[store]'."
-    ) from error
+from sketchridge.active import schema
+from sketchridge.active.database import Database
+from sketchridge.active.schema import campaign, changes, draws, failures, labels, parts, rounds, sa
+from sketchridge.active.schema import files as kept_files
+from sketchridge.active.store import (
+    Change,
+    Draw,
+    Failure,
+    Part,
+    Round,
+    Store,
+    check_each,
+    check_width,
+    new_labels,
+    now,
+)
 
 __all__ = ["SQLStore"]
 
 Array = np.ndarray
-_WAIT = 120  # seconds to wait for other processes that write to an SQLite file
 _MANY = 1000  # values in one question to the database
-_metadata = sa.MetaData()
-_campaign = sa.Table(
-    "sketchridge_campaign",
-    _metadata,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("settings", sa.JSON, nullable=False),
-    sa.Column("pool", sa.LargeBinary),
-)
-_draws = sa.Table(
-    "sketchridge_draws",
-    _metadata,
-    sa.Column("number", sa.Integer, primary_key=True),
-    sa.Column("id", sa.BigInteger, nullable=False),
-    sa.Column("round", sa.Integer, nullable=False),
-    sa.Column("probability", sa.Double, nullable=False),
-    sa.Column("released", sa.Boolean, nullable=False, default=False),
-)
-sa.Index(
-    "sketchridge_handed_out_once",
-    _draws.c.id,
-    unique=True,
-    sqlite_where=_draws.c.released.is_(False),
-    postgresql_where=_draws.c.released.is_(False),
-)
-_labels = sa.Table(
-    "sketchridge_labels",
-    _metadata,
-    sa.Column("number", sa.Integer, primary_key=True),
-    sa.Column("id", sa.BigInteger, nullable=False, unique=True),
-    sa.Column("y", sa.JSON, nullable=False),
-)
-_rounds = sa.Table(
-    "sketchridge_rounds",
-    _metadata,
-    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("labels", sa.Integer, nullable=False),
-    sa.Column("metrics", sa.JSON, nullable=False),
-)
 
 
 class SQLStore(Store):
     """One campaign in one database.
 
     Every method is one transaction, unless `transaction` makes several one. Those that write take
-    turns on the campaign's row.
+    turns on the campaign's row; those that read wait for nobody.
     """
 
-    def __init__(self, url: str, *, notes: Mapping[str, Any] | None = None) -> None:
-        """``notes`` are kept with the settings of a campaign that begins here."""
-        try:
-            self._engine = sa.create_engine(url, poolclass=sa.pool.NullPool, **_options(url))
-        except (ArgumentError, NoSuchModuleError, ImportError) as error:
-            raise ValueError(
-                f"The store {_hidden(url)} cannot be used: {error}. Give an SQLAlchemy address "
-                "such as sqlite:///campaign.db or postgresql+psycopg://user@host/database."
-            ) from None
-        if self._engine.dialect.name == "sqlite":
-            if self._engine.url.database in (None, "", ":memory:"):
-                raise ValueError(
-                    "An SQLite store needs a file, such as sqlite:///campaign.db; for memory only "
-                    "leave store=None."
-                )
-            sa.event.listen(self._engine, "connect", _leave_transactions_to_us)
-            sa.event.listen(self._engine, "begin", _take_turns)
+    def __init__(
+        self,
+        url: str,
+        *,
+        notes: Mapping[str, Any] | None = None,
+        file: tuple[Mapping[str, Any], bytes | None] | None = None,
+    ) -> None:
+        """``notes`` are kept with the settings of a campaign that begins here, and so is what it
+        began from, a description and the contents of a file."""
+        self._database = Database(url)
         self._notes = dict(notes or {})
-        self._inside = threading.local()  # the connection of a transaction of several calls
+        self._file = file
 
-    def begin(self, settings: Mapping[str, Any], pool: Array | None) -> None:
+    # Starting and opening
+
+    def begin(self, settings: Mapping[str, Any], part: Part) -> None:
         """Start a campaign. ValueError if the database holds one already."""
-        values = {
-            "id": 1,
-            "settings": {**settings, "notes": self._notes},
-            "pool": None if pool is None else _packed(pool),
-        }
-        with self._reporting(), self._engine.begin() as connection:
-            _metadata.create_all(connection)
-            if connection.execute(sa.select(_campaign.c.id)).first() is not None:
+        with self._database.reporting(), self._database.writer() as connection:
+            if schema.version_of(connection) is not None:
                 raise ValueError(
-                    f"{_hidden(self._engine.url)} already holds a campaign: continue it with "
+                    f"{self._database.shown} already holds a campaign: continue it with "
                     "ActiveLearner.resume, or give another store."
                 )
-            connection.execute(_campaign.insert().values(values))
+            schema.metadata.create_all(connection)
+            connection.execute(schema.schema.insert().values(version=schema.VERSION))
+            kept = {**settings, "notes": self._notes}
+            connection.execute(campaign.insert().values({"id": 1, "settings": kept}))
+            connection.execute(parts.insert().values(_part_row(0, part)))
+            if self._file is not None:
+                about, data = self._file
+                values = {"number": 0, "about": dict(about), "data": data}
+                connection.execute(kept_files.insert().values(values))
 
     @classmethod
     def open(cls, url: str) -> SQLStore:
-        """A campaign that was created before. ValueError if there is none."""
+        """A campaign that was created before. ValueError if there is none, or none that this
+        version can read."""
         store = cls(url)
-        file = store._engine.url.database if store._engine.dialect.name == "sqlite" else None
-        if file and not Path(file).exists():  # SQLite would make it
-            raise ValueError(f"There is no file {file}: check the address of the store.")
-        with store._reporting(), store._engine.connect() as connection:
-            missing = not sa.inspect(connection).has_table(_campaign.name)
-            if missing or connection.execute(sa.select(_campaign.c.id)).first() is None:
-                raise ValueError(
-                    f"{_hidden(url)} holds no campaign: check the address, or start one with "
-                    "ActiveLearner(..., store=...)."
-                )
+        version = store._version()
+        where = store._database.shown
+        if version > schema.VERSION:
+            raise ValueError(
+                f"{where} was written by a newer sketchridge (its tables have version {version}, "
+                f"this one knows up to {schema.VERSION}): upgrade sketchridge to open it."
+            )
+        if version < schema.VERSION:
+            raise ValueError(
+                f"{where} was written by an older sketchridge (its tables have version {version}, "
+                f"this one needs {schema.VERSION}): bring it over once with `sketchridge campaign "
+                "migrate` or SQLStore.migrate, which keeps all it holds."
+            )
         return store
 
-    def settings(self) -> dict[str, Any]:
-        with self._reading() as connection:
-            return connection.execute(sa.select(_campaign.c.settings)).scalar_one()
+    @classmethod
+    def migrate(cls, url: str) -> int:
+        """Bring a campaign of an older version to this one, whole or not at all; the version it
+        had."""
+        store = cls(url)
+        version = store._version()
+        if version < schema.VERSION:
+            with store._database.reporting(), store._database.writer() as connection:
+                schema.migrate(connection)
+        return version
 
-    def pool(self) -> Array | None:
-        with self._reading() as connection:
-            packed = connection.execute(sa.select(_campaign.c.pool)).scalar_one()
-        return None if packed is None else np.load(io.BytesIO(packed), allow_pickle=False)
+    def _version(self) -> int:
+        file = self.path
+        if file is not None and not file.exists():  # SQLite would make it
+            raise ValueError(f"There is no file {file}: check the address of the store.")
+        with self._database.reporting(), self._database.engine.connect() as connection:
+            version = schema.version_of(connection)
+            if version is None or connection.execute(sa.select(campaign.c.id)).first() is None:
+                raise ValueError(
+                    f"{self._database.shown} holds no campaign: check the address, or start "
+                    "one with ActiveLearner(..., store=...)."
+                )
+        return version
+
+    @property
+    def path(self) -> Path | None:
+        """The file of an SQLite database."""
+        return self._database.path
+
+    # What the campaign is about
+
+    def settings(self) -> dict[str, Any]:
+        with self._database.reading() as connection:
+            return connection.execute(sa.select(campaign.c.settings)).scalar_one()
+
+    def parts(self, start: int = 0) -> list[Part]:
+        query = parts.select().where(parts.c.number >= start).order_by(parts.c.number)
+        found = self._all(query)
+        return [Part(row.rows, row.fingerprint, _unpacked(row.points)) for row in found]
+
+    def add(self, part: Part) -> None:
+        with self._database.writing() as connection:
+            values = _part_row(_count(connection, parts), part)
+            connection.execute(parts.insert().values(values))
+
+    def size(self) -> int:
+        with self._database.reading() as connection:
+            return int(connection.execute(sa.select(sa.func.sum(parts.c.rows))).scalar_one())
+
+    def annotate(self, notes: Mapping[str, Any]) -> None:
+        """Put other notes in the place of those there are."""
+        with self._database.writing() as connection:
+            settings = connection.execute(sa.select(campaign.c.settings)).scalar_one()
+            connection.execute(
+                campaign.update().values(settings={**settings, "notes": dict(notes)})
+            )
+
+    def attach(self, about: Mapping[str, Any], data: bytes | None) -> None:
+        """Keep what the newest part of the pool came from."""
+        with self._database.writing() as connection:
+            newest = connection.execute(sa.select(sa.func.max(parts.c.number))).scalar_one()
+            values = {"number": newest, "about": dict(about), "data": data}
+            connection.execute(kept_files.insert().values(values))
+
+    def files(self, start: int = 0) -> list[tuple[dict[str, Any], bytes | None]]:
+        """What the parts of the pool came from, in order."""
+        query = kept_files.select().where(kept_files.c.number >= start)
+        found = self._all(query.order_by(kept_files.c.number))
+        return [(row.about, row.data) for row in found]
+
+    # Points and labels
 
     def claim(self, ids: Array, probabilities: Array, round_number: int) -> bool:
-        with self._writing() as connection:
-            taken = np.concatenate([_known_ids(connection), _pending_ids(connection)])
-            if np.isin(ids, taken).any():
+        with self._database.writing() as connection:
+            if np.isin(ids, _taken_ids(connection)).any():
                 return False
             rows = zip(ids.tolist(), probabilities.tolist(), strict=True)
             connection.execute(
-                _draws.insert(),
+                draws.insert(),
                 [{"id": i, "round": round_number, "probability": p} for i, p in rows],
             )
             return True
 
     def release(self, ids: Array) -> None:
-        with self._writing() as connection:
-            checked_pending(ids, _pending_ids(connection))
-            one = (
-                _draws.update()
-                .where(_draws.c.id == sa.bindparam("of"), _draws.c.released.is_(False))
-                .values(released=True)
+        with self._database.writing() as connection:
+            check_each(
+                ids,
+                np.concatenate([_pending_ids(connection), _failed_ids(connection)]),
+                "Only points that were asked for and not told yet, or that failed, can be "
+                "released; {ids} are not pending.",
             )
-            if len(ids):
-                connection.execute(one, [{"of": i} for i in ids.tolist()])
+            _give_back(connection, ids)
+            one = failures.update().where(failures.c.id == sa.bindparam("of"))
+            _for_each(connection, one.values(withdrawn=True), ids)
 
-    def tell(self, ids: Array, Y: Array) -> None:
-        with self._writing() as connection:
-            known, first = (
-                _known_labels(connection, ids),
-                connection.execute(sa.select(_labels.c.y).limit(1)).scalar(),
+    def tell(self, ids: Array, Y: Array, *, names: Sequence[str] = (), by: str = "") -> None:
+        with self._database.writing() as connection:
+            known = _known_labels(connection, ids)
+            new = new_labels(ids, Y, known, _width(connection))
+            named: list[Any] = list(names) or [None] * len(ids)
+            rows = zip(ids.tolist(), Y.tolist(), named, new.tolist(), strict=True)
+            values = [
+                {"id": i, "y": y, "name": name, "told_by": by, "told_at": now()}
+                for i, y, name, is_new in rows
+                if is_new
+            ]
+            if values:
+                connection.execute(labels.insert(), values)
+
+    def amend(self, ids: Array, Y: Array, *, by: str = "", note: str = "") -> None:
+        new = dict(zip(ids.tolist(), Y.tolist(), strict=True))
+        with self._database.writing() as connection:
+            check_width(Y, _width(connection))
+            self._change(connection, new, "amended", by, note)
+            one = labels.update().where(labels.c.id == sa.bindparam("of"))
+            values = [{"of": i, "to": y} for i, y in new.items()]
+            if values:
+                connection.execute(one.values(y=sa.bindparam("to", type_=sa.JSON)), values)
+
+    def retract(self, ids: Array, *, by: str = "", note: str = "") -> None:
+        with self._database.writing() as connection:
+            self._change(connection, dict.fromkeys(ids.tolist()), "taken back", by, note)
+            _for_each(connection, labels.delete().where(labels.c.id == sa.bindparam("of")), ids)
+
+    def _change(
+        self, connection: sa.Connection, new: Mapping[int, Any], what: str, by: str, note: str
+    ) -> None:
+        """Put on record that labels change."""
+        ids = np.array(list(new), dtype=np.int64)
+        known = _known_labels(connection, ids)
+        sentence = f"Only labels that were told can be {what}; {{ids}} have none."
+        check_each(ids, np.array(list(known), dtype=np.int64), sentence)
+        made = {"note": note, "changed_by": by, "changed_at": now()}
+        values = [
+            {"id": i, "old": known[i], "new": y, **made} for i, y in new.items() if y != known[i]
+        ]
+        if values:
+            connection.execute(changes.insert(), values)
+
+    def fail(self, ids: Array, *, by: str = "", note: str = "") -> None:
+        with self._database.writing() as connection:
+            labeled = np.array(list(_known_labels(connection, ids)), dtype=np.int64)
+            check_each(
+                labeled,
+                np.setdiff1d(ids, labeled),
+                "{ids} are labeled, and so were measured: amend such a label or take it back.",
             )
-            new = checked_labels(ids, Y, known, None if first is None else len(first))
-            if new.any():
-                rows = zip(ids[new].tolist(), Y[new].tolist(), strict=True)
-                connection.execute(_labels.insert(), [{"id": i, "y": y} for i, y in rows])
+            _give_back(connection, ids)
+            made = {"note": note, "failed_by": by, "failed_at": now()}
+            new = np.setdiff1d(ids, _failed_ids(connection)).tolist()
+            if new:
+                connection.execute(failures.insert(), [{"id": i, **made} for i in new])
 
     def labels(self, start: int = 0) -> tuple[Array, Array]:
-        with self._reading() as connection:
-            rows = connection.execute(
-                sa.select(_labels.c.id, _labels.c.y).order_by(_labels.c.number).offset(start)
-            ).all()
-        ids = np.array([row.id for row in rows], dtype=np.int64)
-        return ids, np.array([row.y for row in rows], dtype=float).reshape(
-            len(rows), len(rows[0].y) if rows else 1
-        )
+        query = sa.select(labels.c.id, labels.c.y).order_by(labels.c.number).offset(start)
+        found = self._all(query)
+        ids = np.array([row.id for row in found], dtype=np.int64)
+        width = len(found[0].y) if found else 1
+        return ids, np.array([row.y for row in found], dtype=float).reshape(len(found), width)
+
+    def names(self) -> dict[int, str]:
+        """The names that labeled points were told by."""
+        query = sa.select(labels.c.id, labels.c.name).where(labels.c.name.is_not(None))
+        with self._database.reading() as connection:
+            return {row.id: row.name for row in connection.execute(query)}
+
+    def edition(self) -> int:
+        with self._database.reading() as connection:
+            return _count(connection, changes)
+
+    def changes(self) -> list[Change]:
+        found = self._all(changes.select().order_by(changes.c.number))
+        return [
+            Change(row.id, row.old, row.new, row.note, row.changed_by, row.changed_at)
+            for row in found
+        ]
+
+    def failures(self) -> list[Failure]:
+        found = self._all(failures.select().order_by(failures.c.number))
+        return [
+            Failure(row.id, row.note, row.failed_by, row.failed_at, row.withdrawn) for row in found
+        ]
 
     def draws(self) -> list[Draw]:
-        with self._reading() as connection:
-            rows = connection.execute(_draws.select().order_by(_draws.c.number)).all()
-        return [Draw(row.id, row.round, row.probability, row.released) for row in rows]
+        found = self._all(draws.select().order_by(draws.c.number))
+        return [Draw(row.id, row.round, row.probability, row.released) for row in found]
 
     def pending(self) -> Array:
-        with self._reading() as connection:
-            return _pending_ids(connection)
+        return self._read(_pending_ids)
+
+    def failed(self) -> Array:
+        return self._read(_failed_ids)
 
     def taken(self) -> Array:
-        with self._reading() as connection:
-            return np.concatenate([_known_ids(connection), _pending_ids(connection)])
+        return self._read(_taken_ids)
+
+    def _all(self, query: Any) -> Sequence[Any]:
+        with self._database.reading() as connection:
+            return connection.execute(query).all()
+
+    def _read(self, query: Callable[[sa.Connection], Array]) -> Array:
+        with self._database.reading() as connection:
+            return query(connection)
+
+    # Rounds
 
     def rounds(self, start: int = 0) -> list[Round]:
-        query = _rounds.select().where(_rounds.c.number >= start).order_by(_rounds.c.number)
-        with self._reading() as connection:
-            return [Round(row.number, row.labels, row.metrics) for row in connection.execute(query)]
+        query = rounds.select().where(rounds.c.number >= start).order_by(rounds.c.number)
+        found = self._all(query)
+        return [
+            Round(row.number, row.labels, row.metrics, row.edition, row.kernel) for row in found
+        ]
 
-    def open_round(self, least: int, labels: int | None = None) -> None:
-        newest = _rounds.select().order_by(_rounds.c.number.desc()).limit(1)
-        with self._writing() as connection:
-            told = connection.execute(sa.select(sa.func.count()).select_from(_labels)).scalar_one()
+    def open_round(
+        self, least: int, labels: int | None = None, kernel: Mapping[str, Any] | None = None
+    ) -> None:
+        newest = rounds.select().order_by(rounds.c.number.desc()).limit(1)
+        with self._database.writing() as connection:
+            told = _count(connection, schema.labels)
+            edition = _count(connection, changes)
             count = told if labels is None else min(labels, told)
-            last = connection.execute(newest).first()
-            number, before = (last.number + 1, last.labels) if last else (0, 0)
-            if count >= least and count > before:
-                values: dict[str, Any] = {"number": number, "labels": count, "metrics": {}}
-                connection.execute(_rounds.insert().values(values))
+            found = connection.execute(newest).first()
+            last = Round(-1, 0) if found is None else Round(*found[:4])
+            if count >= least and (count > last.labels or edition > last.edition):
+                values: dict[str, Any] = {"labels": count, "metrics": {}, "edition": edition}
+                values |= {"number": last.number + 1, "kernel": kernel and dict(kernel)}
+                connection.execute(rounds.insert().values(values))
 
     def record(self, round_number: int, metrics: Mapping[str, Any]) -> None:
-        one = _rounds.c.number == round_number
-        with self._writing() as connection:
-            old = connection.execute(sa.select(_rounds.c.metrics).where(one)).scalar_one()
-            connection.execute(_rounds.update().where(one).values(metrics={**old, **metrics}))
+        one = rounds.c.number == round_number
+        with self._database.writing() as connection:
+            old = connection.execute(sa.select(rounds.c.metrics).where(one)).scalar_one()
+            connection.execute(rounds.update().where(one).values(metrics={**old, **metrics}))
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        with self._writing() as connection:
-            self._inside.connection = connection
-            try:
-                yield
-            finally:
-                self._inside.connection = None
-
-    @contextmanager
-    def _reading(self) -> Iterator[sa.Connection]:
-        inside = getattr(self._inside, "connection", None)
-        with self._reporting():
-            if inside is not None:
-                yield inside
-                return
-            with self._engine.begin() as connection:
-                yield connection
-
-    @contextmanager
-    def _writing(self) -> Iterator[sa.Connection]:
-        """A transaction in which no other process writes."""
-        with self._reading() as connection:
-            connection.execute(sa.select(_campaign.c.id).with_for_update())
-            yield connection
-
-    @contextmanager
-    def _reporting(self) -> Iterator[None]:
-        """The database's own errors as a sentence."""
-        try:
-            yield
-        except SQLAlchemyError as error:
-            cause = str(getattr(error, "orig", None) or error).strip()
-            raise OSError(
-                f"The store {_hidden(self._engine.url)} failed: {cause}. Nothing was changed."
-            ) from error
+    def transaction(self) -> AbstractContextManager[None]:
+        return self._database.transaction()
 
 
 def _known_labels(connection: sa.Connection, ids: Array) -> dict[int, list[float]]:
     """The labels that some of these points have already."""
     known = {}
     for start in range(0, len(ids), _MANY):
-        one_of = _labels.c.id.in_(ids[start : start + _MANY].tolist())
-        known.update(
-            {
-                row.id: row.y
-                for row in connection.execute(sa.select(_labels.c.id, _labels.c.y).where(one_of))
-            }
-        )
+        one_of = labels.c.id.in_(ids[start : start + _MANY].tolist())
+        query = sa.select(labels.c.id, labels.c.y).where(one_of)
+        known.update({row.id: row.y for row in connection.execute(query)})
     return known
 
 
-def _known_ids(connection: sa.Connection) -> Array:
-    return np.array(
-        connection.execute(sa.select(_labels.c.id).order_by(_labels.c.number)).scalars().all(),
-        dtype=np.int64,
-    )
+def _width(connection: sa.Connection) -> int | None:
+    first = connection.execute(sa.select(labels.c.y).limit(1)).scalar()
+    return None if first is None else len(first)
+
+
+def _count(connection: sa.Connection, table: Any) -> int:
+    return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+
+
+def _taken_ids(connection: sa.Connection) -> Array:
+    labeled = _ids(connection, sa.select(labels.c.id).order_by(labels.c.number))
+    return np.concatenate([labeled, _pending_ids(connection), _failed_ids(connection)])
 
 
 def _pending_ids(connection: sa.Connection) -> Array:
-    told = sa.exists().where(_labels.c.id == _draws.c.id)
-    query = (
-        sa.select(_draws.c.id).where(_draws.c.released.is_(False), ~told).order_by(_draws.c.number)
-    )
+    told = sa.exists().where(labels.c.id == draws.c.id)
+    open_draws = sa.select(draws.c.id).where(draws.c.released.is_(False), ~told)
+    return _ids(connection, open_draws.order_by(draws.c.number))
+
+
+def _failed_ids(connection: sa.Connection) -> Array:
+    told = sa.exists().where(labels.c.id == failures.c.id)
+    failed = sa.select(failures.c.id).where(failures.c.withdrawn.is_(False), ~told)
+    return _ids(connection, failed.order_by(failures.c.number))
+
+
+def _ids(connection: sa.Connection, query: Any) -> Array:
     return np.array(connection.execute(query).scalars().all(), dtype=np.int64)
 
 
-def _options(url: str) -> dict[str, Any]:
-    return {"connect_args": {"timeout": _WAIT}} if str(url).startswith("sqlite") else {}
+def _give_back(connection: sa.Connection, ids: Array) -> None:
+    one = draws.update().where(draws.c.id == sa.bindparam("of"), draws.c.released.is_(False))
+    _for_each(connection, one.values(released=True), ids)
 
 
-def _leave_transactions_to_us(connection: Any, record: Any) -> None:
-    connection.isolation_level = None
+def _for_each(connection: sa.Connection, statement: Any, ids: Array) -> None:
+    if len(ids):
+        connection.execute(statement, [{"of": i} for i in ids.tolist()])
 
 
-def _take_turns(connection: sa.Connection) -> None:
-    """A transaction that begins as a writer cannot find, half-way, that another one came first."""
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+def _part_row(number: int, part: Part) -> dict[str, Any]:
+    points = None if part.points is None else _packed(part.points)
+    kept = {"rows": part.rows, "fingerprint": part.fingerprint, "points": points}
+    return {"number": number, **kept}
 
 
 def _packed(array: Array) -> bytes:
@@ -299,9 +393,5 @@ def _packed(array: Array) -> bytes:
     return buffer.getvalue()
 
 
-def _hidden(url: Any) -> str:
-    """The address without its password."""
-    try:
-        return sa.make_url(url).render_as_string(hide_password=True)
-    except ArgumentError:
-        return repr(str(url))
+def _unpacked(packed: bytes | None) -> Array | None:
+    return None if packed is None else np.load(io.BytesIO(packed), allow_pickle=False)

@@ -29,6 +29,7 @@ class StopRule(ABC):
     """A rule that looks at a campaign's history, by rounds, and says why to stop, or nothing."""
 
     needs_scores = False
+    needs_rounds = True
 
     @abstractmethod
     def reason(self, labels: int, history: History) -> str:
@@ -46,6 +47,7 @@ class Budget(StopRule):
     """
 
     labels: int
+    needs_rounds = False
 
     def __post_init__(self) -> None:
         check_count("The budget of labels", self.labels)
@@ -111,7 +113,7 @@ class NoImprovement(StopRule):
             )
 
     def reason(self, labels: int, history: History) -> str:
-        errors = [row["loo_error"] for row in history]
+        errors = [row["loo_error"] for row in history if "loo_error" in row]
         if len(errors) <= self.rounds:
             return ""
         best = min(errors[: -self.rounds])
@@ -149,6 +151,14 @@ def to_settings(rules: Iterable[StopRule]) -> list[dict[str, Any]]:
 
 
 def stop_rules_from(settings: Iterable[Mapping[str, Any]]) -> list[StopRule]:
+    """The rules that were described by `to_settings`."""
+    settings = list(settings)
+    unknown = [values["rule"] for values in settings if values["rule"] not in STOPS]
+    if unknown:
+        raise ValueError(
+            f"The campaign stops by {unknown[0]}, a rule that this sketchridge does not know: "
+            "upgrade it to continue the campaign."
+        )
     return [
         STOPS[values["rule"]](**{k: v for k, v in values.items() if k != "rule"})
         for values in settings

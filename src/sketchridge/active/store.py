@@ -1,16 +1,30 @@
-"""What a campaign has asked and learnt: the interface of every store, and the one in memory."""
+"""What a campaign has asked and learnt: the interface of every store."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Draw", "MemoryStore", "Round", "Store", "checked_labels", "checked_pending"]
+__all__ = [
+    "Change",
+    "Draw",
+    "Failure",
+    "Part",
+    "Refused",
+    "Round",
+    "Store",
+    "check_each",
+    "check_width",
+    "new_labels",
+    "now",
+    "some",
+]
 
 Array = np.ndarray
 
@@ -27,11 +41,69 @@ class Draw:
 
 @dataclass(frozen=True)
 class Round:
-    """An update of the model to the first ``labels`` labels, and what was measured of it."""
+    """An update of the model to the first ``labels`` labels, and what was measured of it.
+
+    ``edition`` is the number of corrections that labels had seen by then; ``kernel`` the kernel
+    that was learned in this round, as plain values, if one was.
+    """
 
     number: int
     labels: int
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    edition: int = 0
+    kernel: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Change:
+    """A label that was corrected or, where ``new`` is None, taken back."""
+
+    id: int
+    old: Sequence[float]
+    new: Sequence[float] | None
+    note: str = ""
+    by: str = ""
+    at: str = ""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A point that cannot be measured."""
+
+    id: int
+    note: str = ""
+    by: str = ""
+    at: str = ""
+    withdrawn: bool = False  # it may be asked for again after all
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Rows of the pool that came together; ``points`` where they are few enough to be kept."""
+
+    rows: int
+    fingerprint: str
+    points: Array | None = None
+
+
+class Refused(ValueError):
+    """Something that cannot be done with some points, which are named in the sentence.
+
+    >>> error = Refused([3, 4], "{ids} are not pending.")
+    >>> str(error)
+    '3, 4 are not pending.'
+    >>> error.named(lambda row: f"S{row}")
+    'S3, S4 are not pending.'
+    """
+
+    def __init__(self, ids: Sequence[int], sentence: str) -> None:
+        self.ids = [int(i) for i in ids]
+        self.sentence = sentence
+        super().__init__(self.named(str))
+
+    def named(self, name: Callable[[int], str]) -> str:
+        """The sentence, with a name for each row of the pool."""
+        return self.sentence.replace("{ids}", some(self.ids, name))
 
 
 class Store(ABC):
@@ -41,36 +113,68 @@ class Store(ABC):
     """
 
     @abstractmethod
-    def begin(self, settings: Mapping[str, Any], pool: Array | None) -> None:
-        """Start a campaign with these settings and, where it is small, its pool."""
+    def begin(self, settings: Mapping[str, Any], part: Part) -> None:
+        """Start a campaign with these settings and the first part of its pool."""
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
         """What the campaign was started with."""
 
     @abstractmethod
-    def pool(self) -> Array | None:
-        """The pool, where it was small enough to be kept."""
+    def parts(self, start: int = 0) -> list[Part]:
+        """The parts of the pool in order, from number ``start`` on."""
+
+    @abstractmethod
+    def add(self, part: Part) -> None:
+        """Append rows to the pool."""
+
+    @abstractmethod
+    def size(self) -> int:
+        """The number of rows of the pool."""
 
     @abstractmethod
     def claim(self, ids: Array, probabilities: Array, round_number: int) -> bool:
-        """Hand out these points, unless one of them is labeled or pending: then none, and the
-        answer is False."""
+        """Hand out these points, unless one of them is taken: then none, and the answer is
+        False."""
 
     @abstractmethod
     def release(self, ids: Array) -> None:
-        """Take back points that are pending. ValueError if one is not."""
+        """Let points that are pending or failed be asked for again. ValueError if one is not."""
 
     @abstractmethod
-    def tell(self, ids: Array, Y: Array) -> None:
-        """Keep labels Y (t, q).
+    def tell(self, ids: Array, Y: Array, *, names: Sequence[str] = (), by: str = "") -> None:
+        """Keep labels Y (t, q) and, for those who read the record, the points' names.
 
         A point may be told again with the same label; with another one it is a ValueError.
         """
 
     @abstractmethod
+    def amend(self, ids: Array, Y: Array, *, by: str = "", note: str = "") -> None:
+        """Put other labels in the place of those there are, which stay on record."""
+
+    @abstractmethod
+    def retract(self, ids: Array, *, by: str = "", note: str = "") -> None:
+        """Take labels back; they stay on record, and their points are as before they were told."""
+
+    @abstractmethod
+    def fail(self, ids: Array, *, by: str = "", note: str = "") -> None:
+        """Points that cannot be measured: they are not asked for any more."""
+
+    @abstractmethod
     def labels(self, start: int = 0) -> tuple[Array, Array]:
         """Ids (t,) and labels (t, q) in the order told, from the ``start``-th on."""
+
+    @abstractmethod
+    def edition(self) -> int:
+        """How many labels have been corrected or taken back."""
+
+    @abstractmethod
+    def changes(self) -> list[Change]:
+        """Labels that were corrected or taken back, in order."""
+
+    @abstractmethod
+    def failures(self) -> list[Failure]:
+        """Points that were said to be beyond measuring, in order."""
 
     @abstractmethod
     def draws(self) -> list[Draw]:
@@ -78,16 +182,22 @@ class Store(ABC):
 
     @abstractmethod
     def pending(self) -> Array:
-        """Ids handed out and neither told nor released, in order."""
+        """Ids handed out and neither told, released nor failed, in order."""
+
+    @abstractmethod
+    def failed(self) -> Array:
+        """Ids that failed and are not labeled after all."""
 
     @abstractmethod
     def rounds(self, start: int = 0) -> list[Round]:
         """The rounds from number ``start`` on."""
 
     @abstractmethod
-    def open_round(self, least: int, labels: int | None = None) -> None:
+    def open_round(
+        self, least: int, labels: int | None = None, kernel: Mapping[str, Any] | None = None
+    ) -> None:
         """Start a round with the first ``labels`` labels, or with all there are, if they are at
-        least so many and more than in the last round."""
+        least so many, and more or others than in the last round."""
 
     @abstractmethod
     def record(self, round_number: int, metrics: Mapping[str, Any]) -> None:
@@ -101,119 +211,50 @@ class Store(ABC):
         return nullcontext()
 
     def taken(self) -> Array:
-        """Ids that are labeled or pending."""
-        return np.concatenate([self.labels()[0], self.pending()])
+        """Ids that are labeled, pending or failed."""
+        return np.concatenate([self.labels()[0], self.pending(), self.failed()])
 
 
-def checked_pending(ids: Array, pending: Array) -> None:
-    """ValueError unless all ids are pending."""
-    wrong = np.setdiff1d(ids, pending)
+def check_each(ids: Array, allowed: Array, sentence: str) -> None:
+    """`Refused` with this sentence unless all ids are allowed."""
+    wrong = np.setdiff1d(ids, allowed)
     if len(wrong):
+        raise Refused(wrong.tolist(), sentence)
+
+
+def check_width(Y: Array, width: int | None) -> None:
+    """ValueError where labels have another number of targets than those there are."""
+    if width is not None and Y.shape[1] != width:
         raise ValueError(
-            "Only points that were asked for and not told yet can be released; "
-            f"{_some(wrong)} are not pending."
+            f"Labels with {Y.shape[1]} targets were given, but the campaign has {width}."
         )
 
 
-def checked_labels(
+def new_labels(
     ids: Array, Y: Array, known: Mapping[int, Sequence[float]], width: int | None
 ) -> Array:
     """Which of the labels are new: (t,).
 
     ValueError where one contradicts a known label or has another number of targets.
     """
-    if width is not None and Y.shape[1] != width:
-        raise ValueError(
-            f"Labels with {Y.shape[1]} targets were given, but the campaign has {width}."
-        )
+    check_width(Y, width)
     told = zip(ids.tolist(), Y.tolist(), strict=True)
     wrong = [i for i, y in told if i in known and list(known[i]) != y]
     if wrong:
-        raise ValueError(
-            f"Already labeled, with another value: {_some(wrong)}. Labels are never overwritten."
+        raise Refused(
+            wrong,
+            "Already labeled, with another value: {ids}. Labels are never overwritten by telling: "
+            "amend them, which keeps the old value on record.",
         )
     return np.array([i not in known for i in ids.tolist()], dtype=bool)
 
 
-def _some(ids: Any) -> str:
-    """The first few ids, and how many more there are."""
-    ids = [int(i) for i in ids]
+def some(ids: Sequence[Any], name: Callable[[Any], str] = str) -> str:
+    """The first few, and how many more there are."""
     more = f" and {len(ids) - 10} more" if len(ids) > 10 else ""
-    return ", ".join(map(str, ids[:10])) + more
+    return ", ".join(name(i) for i in ids[:10]) + more
 
 
-class MemoryStore(Store):
-    """A record that ends with the process."""
-
-    def __init__(self) -> None:
-        self._settings: dict[str, Any] = {}
-        self._pool: Array | None = None
-        self._draws: list[Draw] = []
-        self._labels: dict[int, list[float]] = {}
-        self._rounds: list[Round] = []
-
-    def begin(self, settings: Mapping[str, Any], pool: Array | None) -> None:
-        self._settings = dict(settings)
-        self._pool = pool
-
-    def settings(self) -> dict[str, Any]:
-        return dict(self._settings)
-
-    def pool(self) -> Array | None:
-        return self._pool
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        before = (self._draws, self._labels, self._rounds)
-        try:
-            yield
-        except BaseException:
-            self._draws, self._labels, self._rounds = before
-            raise
-
-    # Lists and dictionaries are replaced and never changed, so that `transaction` can go back.
-
-    def claim(self, ids: Array, probabilities: Array, round_number: int) -> bool:
-        if np.isin(ids, self.taken()).any():
-            return False
-        drawn = zip(ids.tolist(), probabilities.tolist(), strict=True)
-        self._draws = self._draws + [Draw(i, round_number, p) for i, p in drawn]
-        return True
-
-    def release(self, ids: Array) -> None:
-        checked_pending(ids, self.pending())
-        gone = set(ids.tolist())
-        self._draws = [replace(d, released=d.released or d.id in gone) for d in self._draws]
-
-    def tell(self, ids: Array, Y: Array) -> None:
-        width = len(next(iter(self._labels.values()))) if self._labels else None
-        new = checked_labels(ids, Y, self._labels, width)
-        told = zip(ids[new].tolist(), Y[new].tolist(), strict=True)
-        self._labels = {**self._labels, **dict(told)}
-
-    def labels(self, start: int = 0) -> tuple[Array, Array]:
-        ids = list(self._labels)[start:]
-        Y = list(self._labels.values())[start:]
-        width = len(Y[0]) if Y else 1
-        return np.array(ids, dtype=np.int64), np.array(Y, dtype=float).reshape(len(ids), width)
-
-    def draws(self) -> list[Draw]:
-        return list(self._draws)
-
-    def pending(self) -> Array:
-        open_draws = [d.id for d in self._draws if not d.released and d.id not in self._labels]
-        return np.array(open_draws, dtype=np.int64)
-
-    def rounds(self, start: int = 0) -> list[Round]:
-        return self._rounds[start:]
-
-    def open_round(self, least: int, labels: int | None = None) -> None:
-        count = len(self._labels) if labels is None else min(labels, len(self._labels))
-        before = self._rounds[-1].labels if self._rounds else 0
-        if count >= least and count > before:
-            self._rounds = [*self._rounds, Round(len(self._rounds), count)]
-
-    def record(self, round_number: int, metrics: Mapping[str, Any]) -> None:
-        old = self._rounds[round_number]
-        new = replace(old, metrics={**old.metrics, **metrics})
-        self._rounds = [new if r is old else r for r in self._rounds]
+def now() -> str:
+    """The time, to the second, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -11,6 +11,8 @@ def main() -> None:
     """Run the command line, with errors as sentences."""
     try:
         from sketchridge.cli.app import app
+    except KeyboardInterrupt:
+        sys.exit(130)
     except ImportError as error:
         sys.exit(
             f"The command line needs packages that are not installed ({error}): pip install "

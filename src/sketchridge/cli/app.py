@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import warnings
+from importlib.metadata import version as version_of
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
+from sketchridge.active.database import without_secrets
 from sketchridge.cli import campaign
 from sketchridge.cli.reproduce import reproduce
+from sketchridge.cli.say import visible
 
 __all__ = ["app"]
+
+_EXPECTED = (ValueError, OSError, ImportError, RuntimeError, MemoryError)
+_TRACE = "SKETCHRIDGE_TRACEBACK"  # a variable with which those who mend the library see where
 
 
 class _Plain(TyperGroup):
@@ -20,24 +28,64 @@ class _Plain(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
-        except (ValueError, OSError, ImportError) as error:
-            Console(stderr=True, soft_wrap=True).print(
-                Text.assemble(("Error: ", "bold red"), str(error))
-            )
+            with warnings.catch_warnings():
+                warnings.showwarning = _warn
+                return super().invoke(ctx)
+        except (typer.Exit, typer.Abort):
+            raise
+        except KeyboardInterrupt:
+            _complain("Interrupted: what was not finished was not kept.")
+            raise typer.Exit(130) from None
+        except Exception as error:
+            if os.environ.get(_TRACE) or type(error).__module__.startswith(("click", "typer")):
+                raise
+            _complain(_sentence(error))
             raise typer.Exit(1) from None
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return f"There is not enough memory: {error or 'take fewer points or a smaller sketch'}."
+    if isinstance(error, ModuleNotFoundError):
+        return f"{error.name} is not installed: pip install 'sketchridge[cli]'."
+    if isinstance(error, _EXPECTED):
+        return str(error) or type(error).__name__
+    return (
+        f"This is a fault of sketchridge ({type(error).__name__}: {error}). Please report it; "
+        f"with {_TRACE}=1 set it is shown where."
+    )
+
+
+def _warn(message: Any, *_: Any, **__: Any) -> None:
+    console = Console(stderr=True, soft_wrap=True)
+    console.print(Text.assemble(("Note: ", "bold"), visible(str(message))))
+
+
+def _complain(sentence: str) -> None:
+    console = Console(stderr=True, soft_wrap=True)
+    console.print(Text.assemble(("Error: ", "bold red"), visible(without_secrets(sentence))))
 
 
 app = typer.Typer(
     cls=_Plain,
     no_args_is_help=True,
-    add_completion=False,
+    pretty_exceptions_show_locals=False,
     help="Kernel ridge regression with error bars.",
 )
 app.add_typer(campaign.app, name="campaign")
 app.command()(reproduce)
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"sketchridge {version_of('sketchridge')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")
+    ] = False,
+) -> None:
     """Kernel ridge regression with error bars, for data too large for an n×n matrix."""

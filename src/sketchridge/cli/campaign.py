@@ -1,111 +1,132 @@
-"""A campaign from the terminal: start it, ask what to measure, tell what was measured."""
+"""A campaign from the terminal: start it, ask what to measure, tell what was measured.
+
+Each command reads its options, calls `sketchridge.campaign` and prints; what is heavy is imported
+by the command that needs it, so that the others answer at once.
+"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from sketchridge.active import ActiveLearner, Budget
-from sketchridge.active.sql import SQLStore
-from sketchridge.cli.tables import PoolTable, read_labels, write_table
-from sketchridge.estimator import SketchedKernelRidge
-from sketchridge.exact_estimator import ExactKernelRidge
+from sketchridge.cli.options import (
+    DEFAULT,
+    FILE,
+    By,
+    Confidence,
+    Force,
+    Ids,
+    Note,
+    Output,
+    PoolPath,
+    Store,
+    Yes,
+    limits_of,
+    who,
+)
+from sketchridge.cli.say import counted, say
+
+if TYPE_CHECKING:
+    from sketchridge.campaign.operations import Campaign
 
 __all__ = ["app"]
 
 app = typer.Typer(
-    no_args_is_help=True, help="Ask which points to label next, and keep what was told."
+    no_args_is_help=True,
+    help="Ask which points to label next, and keep what was told. Points are chosen to learn the "
+    "whole function, not to find its largest value.",
 )
-console = Console(soft_wrap=True, highlight=False)
-Store = Annotated[
-    str,
-    typer.Option(
-        envvar="SKETCHRIDGE_STORE", help="Where the campaign is kept, an SQLAlchemy address."
-    ),
-]
-PoolPath = Annotated[
-    Path | None, typer.Option("--pool", help="The pool's file, where it has moved.")
-]
-Output = Annotated[Path, typer.Option("-o", "--output", help="A .csv or .parquet file.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")]
-_DEFAULT = "sqlite:///campaign.db"
-_SHOWN = 5000  # points of the pool in a picture
-_BARS = "▁▂▃▄▅▆▇█"
 
 
 @app.command()
 def new(
-    pool: Annotated[
-        Path, typer.Argument(help="Candidates, a row each: .csv or .parquet with numeric columns.")
-    ],
+    pool: Annotated[Path, typer.Argument(help=f"Candidates, a row each. {FILE}.")],
     target: Annotated[
         str,
         typer.Option(
-            help="The quantity to be measured; values already in the pool are taken as labels."
+            help="The quantity to be measured; values already in the table are taken as labels."
         ),
     ],
-    store: Store = _DEFAULT,
+    store: Store = DEFAULT,
     id_column: Annotated[
         str | None,
         typer.Option("--id", help="The column that names the rows; 'id', or their numbers."),
     ] = None,
     ignore: Annotated[
         list[str] | None,
-        typer.Option(help="A column that is no feature; can be given several times."),
+        typer.Option(help="A column that is no feature, but goes along to the bench; repeatable."),
+    ] = None,
+    category: Annotated[
+        list[str] | None,
+        typer.Option(help="A column whose values are names of kinds; repeatable."),
+    ] = None,
+    unit: Annotated[str, typer.Option(help="Of the target, such as mg/L.")] = "",
+    limits: Annotated[
+        str | None,
+        typer.Option("--range", help="Where labels lie, such as 0:100; others are asked about."),
     ] = None,
     batch_size: Annotated[int, typer.Option(help="Points to ask for at a time.")] = 30,
     acquisition: Annotated[str, typer.Option(help="weighted, top or uniform.")] = "weighted",
-    score: Annotated[str, typer.Option(help="auto, v2, v3 or gp; v1 or gp with --exact.")] = "auto",
-    kernel: Annotated[str, typer.Option(help="A kernel by name.")] = "gaussian",
+    score: Annotated[
+        str, typer.Option(help="auto, v2, vbar, v3 or gp; v1 or gp with --exact.")
+    ] = "auto",
+    kernel: Annotated[str, typer.Option(help="A kernel by name, or auto to learn it.")] = "auto",
     exact: Annotated[
         bool,
         typer.Option(
             "--exact", help="Exact kernel ridge regression, for up to a few thousand labels."
         ),
     ] = False,
-    scale: Annotated[
-        bool, typer.Option(help="Scale every feature to standard deviation 1.")
-    ] = True,
+    scale: Annotated[bool, typer.Option(help="Scale every number to standard deviation 1.")] = True,
     budget: Annotated[int | None, typer.Option(help="Labels after which to stop.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
 ) -> None:
-    """Start a campaign over a pool of candidates."""
-    table = PoolTable.read(pool, target=target, id_column=id_column, ignore=ignore or [])
-    rows, y = table.known_labels()
-    estimator = (ExactKernelRidge if exact else SketchedKernelRidge)(kernel, fit_intercept=True)
-    notes = {
-        "path": str(pool.resolve()),
-        "target": target,
-        "id": id_column,
-        "ignore": ignore or [],
-        "scale": scale,
-    }
-    learner = ActiveLearner(
-        estimator,
-        table.matrix(scale=scale),
+    """Start a campaign over a table of candidates."""
+    from sketchridge.active import Budget
+    from sketchridge.campaign.operations import Campaign
+    from sketchridge.estimator import SketchedKernelRidge
+    from sketchridge.exact_estimator import ExactKernelRidge
+
+    campaign = Campaign.create(
+        store,
+        pool,
+        target=target,
+        estimator=(ExactKernelRidge if exact else SketchedKernelRidge)(kernel),
         batch_size=batch_size,
         acquisition=acquisition,
         score=score,
         stop=None if budget is None else Budget(budget),
-        store=SQLStore(store, notes=notes),
-        random_state=seed,
+        seed=seed,
+        by=who(None),
+        id_column=id_column,
+        ignore=ignore or [],
+        category=category or [],
+        scale=scale,
+        unit=unit,
+        limits=limits_of(limits),
     )
-    learner.tell(rows, y)
-    console.print(
-        f"A campaign over {len(table.ids):,} points with {table.features.width} features: "
-        f"{', '.join(table.features.columns)}."
+    _introduce(campaign)
+
+
+def _introduce(campaign: Campaign) -> None:
+    encoding = campaign.encoding
+    points = counted(len(campaign.candidates), "point")
+    names = ", ".join(feature.name for feature in encoding.features)
+    say(f"A campaign over {points} with {counted(len(encoding.features), 'feature')}: {names}.")
+    for feature in encoding.categories:
+        say(f"{feature.name} is a category: {', '.join(list(feature.values or ())[:20])}.")
+    if encoding.carried:
+        say(f"No features, but carried along to the bench: {', '.join(encoding.carried)}.")
+    labels = len(campaign.learner.labeled_ids_)
+    say(
+        f"{labels:,} of them are labeled already."
+        if labels
+        else "None is labeled yet: the first points are spread over the table."
     )
-    console.print(
-        f"{len(rows):,} of them are labeled already."
-        if len(rows)
-        else "None is labeled yet: the first points are drawn evenly."
-    )
-    console.print("Next: sketchridge campaign ask -o to_label.csv")
+    say("Next: sketchridge campaign ask -o to_label.csv")
 
 
 @app.command()
@@ -116,17 +137,22 @@ def ask(
     ] = None,
     output: Output = Path("to_label.csv"),
     force: Force = False,
-    store: Store = _DEFAULT,
+    store: Store = DEFAULT,
     pool: PoolPath = None,
 ) -> None:
     """Write the points to measure next, with an empty column for the labels."""
-    learner, table = _opened(store, pool)
-    _check_output(output, force)
-    ids, probability = learner.ask(n, return_probability=True)
-    _write_points(table, ids, output, probability)
-    console.print(
-        f"{len(ids)} points to measure are in {output}; fill its column {table.target!r} and tell "
-        "it."
+    campaign = _opened(store, pool, output, force)
+    frame = campaign.ask(n)
+    try:
+        _write(campaign, frame, output, force)
+    except OSError as error:
+        raise OSError(
+            f"{error} The points are handed out: make room and get them with `sketchridge "
+            "campaign pending`."
+        ) from None
+    say(
+        f"{counted(len(frame), 'point')} to measure are in {output}; fill its column "
+        f"{campaign.encoding.heading!r} and tell it."
     )
 
 
@@ -134,92 +160,155 @@ def ask(
 def pending(
     output: Output = Path("pending.csv"),
     force: Force = False,
-    store: Store = _DEFAULT,
+    store: Store = DEFAULT,
     pool: PoolPath = None,
 ) -> None:
     """Write the points that were asked for and not told yet, in case the file was lost."""
-    learner, table = _opened(store, pool)
-    _check_output(output, force)
-    ids = learner.pending_ids_
-    chances = {draw.id: draw.probability for draw in learner.draws_}
-    _write_points(table, ids, output, np.array([chances[i] for i in ids.tolist()]))
-    console.print(f"{len(ids)} pending points are in {output}.")
+    campaign = _opened(store, pool, output, force)
+    frame = campaign.pending()
+    _write(campaign, frame, output, force)
+    say(f"{len(frame)} pending points are in {output}.")
 
 
 @app.command()
 def tell(
-    labels: Annotated[
-        Path, typer.Argument(help="A .csv or .parquet file with the ids and the labels.")
-    ],
-    store: Store = _DEFAULT,
+    labels: Annotated[Path, typer.Argument(help=f"The ids and the labels. {FILE}.")],
+    yes: Yes = False,
+    by: By = None,
+    store: Store = DEFAULT,
     pool: PoolPath = None,
 ) -> None:
-    """Keep the labels in a file; one with a fault is refused whole."""
-    learner, table = _opened(store, pool)
-    rows, y = read_labels(labels, table)
-    before = len(learner.labeled_ids_)
-    try:
-        learner.tell(rows, y)
-    except ValueError as error:
-        raise ValueError(f"{labels} was refused and nothing was changed: {error}") from None
-    after = len(learner.labeled_ids_)
-    console.print(
-        f"{after - before} labels kept, {after} in all; {len(learner.pending_ids_)} points are "
-        "pending."
+    """Keep the labels in a file; rows without one stay pending, a fault refuses the file whole."""
+    campaign = _opened(store, pool)
+    told = _asked_about(lambda accept: campaign.tell(labels, accept=accept, by=who(by)), yes)
+    say(
+        f"{counted(told.new, 'label')} kept, {told.total:,} in all; {told.pending} points are "
+        f"pending{f' ({told.blank} rows had no label yet)' if told.blank else ''}."
     )
-    if learner.should_stop():
-        console.print(f"[bold]Time to stop:[/] {learner.stop_reason_}.")
+    if told.stop:
+        say(f"{told.stop}.", lead="Time to stop:")
+
+
+@app.command()
+def amend(
+    label: Annotated[
+        list[str],
+        typer.Argument(
+            help="An id and its right label, or a file with several.", metavar="ID VALUE"
+        ),
+    ],
+    yes: Yes = False,
+    by: By = None,
+    note: Note = "",
+    store: Store = DEFAULT,
+    pool: PoolPath = None,
+) -> None:
+    """Correct a label; what it was stays on record, and the model follows."""
+    campaign = _opened(store, pool)
+    record: dict[str, Any] = {"by": who(by), "note": note}
+    if len(label) == 2:
+        name, value = label
+        was, now = _asked_about(
+            lambda accept: campaign.amend(name, value, accept=accept, **record), yes
+        )
+        say(f"{name} was {was:g} and is {now:g}.")
+    elif len(label) == 1:
+        path = Path(label[0])
+        count = _asked_about(lambda a: campaign.amend_table(path, accept=a, **record), yes)
+        say(f"{counted(count, 'label')} corrected.")
+    else:
+        raise ValueError("Give an id and its right label, or a file with several.")
+
+
+@app.command()
+def retract(
+    ids: Ids = None,
+    by: By = None,
+    note: Note = "",
+    store: Store = DEFAULT,
+    pool: PoolPath = None,
+) -> None:
+    """Take labels back that are not of these points; they stay on record."""
+    names = _given(ids, "whose labels to take back")
+    _opened(store, pool).retract(names, by=who(by), note=note)
+    say(f"{counted(len(names), 'label')} taken back.")
+
+
+@app.command()
+def fail(
+    ids: Ids = None,
+    by: By = None,
+    note: Note = "",
+    store: Store = DEFAULT,
+    pool: PoolPath = None,
+) -> None:
+    """Say that points cannot be measured: they are never asked for again."""
+    names = _given(ids, "that cannot be measured")
+    _opened(store, pool).fail(names, by=who(by), note=note)
+    say(f"{counted(len(names), 'point')} will not be asked for again.")
 
 
 @app.command()
 def release(
-    ids: Annotated[
-        list[str] | None, typer.Argument(help="Ids of pending points that will not be measured.")
-    ] = None,
+    ids: Ids = None,
     all_pending: Annotated[bool, typer.Option("--all", help="All pending points.")] = False,
-    store: Store = _DEFAULT,
+    store: Store = DEFAULT,
     pool: PoolPath = None,
 ) -> None:
-    """Take back points that were asked for, so that they can be asked for again."""
-    import polars as pl
-
-    learner, table = _opened(store, pool)
-    rows = (
-        learner.pending_ids_ if all_pending else table.rows(pl.Series(ids or [], dtype=pl.String))
-    )
-    unknown = [
-        name for name, row in zip(ids or [], rows, strict=False) if row < 0 and not all_pending
-    ]
-    if unknown or not (ids or all_pending):
-        raise ValueError(
-            f"{unknown[0]!r} is not in the pool." if unknown else "Give ids to release, or --all."
-        )
-    learner.release(rows)
-    console.print(f"{len(rows)} points released.")
+    """Let pending or failed points be asked for again."""
+    names = None if all_pending else _given(ids, "to release, or --all")
+    count = _opened(store, pool).release(names)
+    say(f"{counted(count, 'point')} released.")
 
 
 @app.command()
-def status(store: Store = _DEFAULT, pool: PoolPath = None) -> None:
-    """Labels so far, the error curve and what the next points are expected to teach."""
-    learner, table = _opened(store, pool)
-    stop = learner.should_stop()
-    history = learner.history_
-    console.print(
-        f"[bold]{len(learner.labeled_ids_):,}[/] labels and {len(learner.pending_ids_)} pending of "
-        f"{len(table.ids):,} points."
-    )
-    if history:
-        console.print(_history_table(history))
-        errors = [np.sqrt(row["loo_error"]) for row in history]
-        console.print(
-            f"Leave-one-out error by round: {_sparkline(errors)}  {errors[0]:.4g} to "
-            f"{errors[-1]:.4g}"
-        )
-        console.print(_gain_sentence(learner))
-    else:
-        console.print("There is no model yet: it takes two labels.")
-    if stop:
-        console.print(f"[bold]Time to stop:[/] {learner.stop_reason_}.")
+def add(
+    candidates: Annotated[Path, typer.Argument(help=f"Further candidates. {FILE}.")],
+    store: Store = DEFAULT,
+    pool: PoolPath = None,
+) -> None:
+    """Add candidates from another table with the same columns."""
+    count, labeled = _opened(store, pool).add(candidates, by=who(None))
+    known = f", {labeled:,} of them labeled already" if labeled else ""
+    say(f"{counted(count, 'candidate')} added{known}.")
+
+
+@app.command()
+def status(
+    gain: Annotated[
+        bool, typer.Option("--gain", help="Also what the next points would teach: takes a fit.")
+    ] = False,
+    store: Store = DEFAULT,
+    pool: PoolPath = None,
+) -> None:
+    """Labels so far, the error curve and the labels that stand out, from the record alone."""
+    from sketchridge.active.sql import SQLStore
+    from sketchridge.campaign.overview import overview
+    from sketchridge.cli.status import show
+
+    show(overview(SQLStore.open(store)))
+    if gain:
+        say(_opened(store, pool).gain())
+
+
+@app.command()
+def predict(
+    table: Annotated[
+        Path | None,
+        typer.Argument(help=f"Points; all candidates unless given. {FILE}."),
+    ] = None,
+    output: Output = Path("predictions.csv"),
+    confidence: Confidence = 0.95,
+    force: Force = False,
+    store: Store = DEFAULT,
+    pool: PoolPath = None,
+) -> None:
+    """Write predictions with intervals, and how much of their uncertainty is noise, a lack of
+    labels nearby (bias), or the noise of those there are."""
+    campaign = _opened(store, pool, output, force)
+    frame = campaign.predict(table, confidence=confidence)
+    _write(campaign, frame, output, force)
+    say(f"{counted(len(frame), 'prediction')} with {confidence:.0%} intervals are in {output}.")
 
 
 @app.command()
@@ -227,110 +316,81 @@ def report(
     output: Annotated[Path, typer.Option("-o", "--output", help="An .html file.")] = Path(
         "report.html"
     ),
-    store: Store = _DEFAULT,
+    force: Force = False,
+    store: Store = DEFAULT,
     pool: PoolPath = None,
 ) -> None:
-    """Write one HTML page with the error curve, the scores and where the points lie."""
-    from sketchridge.cli.campaign_report import campaign_page
+    """Write one HTML page: predicted against observed, the error curve, where the points lie."""
+    from sketchridge.campaign.files import write_text
 
-    learner, table = _opened(store, pool)
-    if not learner.history_:
-        raise ValueError("There is nothing to report yet: it takes two labels for a first model.")
-    output.write_text(
-        campaign_page(learner, table.target, _gain_sentence(learner), _SHOWN), encoding="utf-8"
-    )
-    console.print(f"The report is in {output}.")
+    campaign = _opened(store, pool, output, force, (".html",))
+    write_text(campaign.report(), output, force=force)
+    say(f"The report is in {output}.")
 
 
 @app.command()
 def export(
     output: Output = Path("labeled.csv"),
+    confidence: Confidence = 0.95,
     force: Force = False,
-    store: Store = _DEFAULT,
+    store: Store = DEFAULT,
     pool: PoolPath = None,
 ) -> None:
-    """Write every label with its features, and the round and probability of its draw."""
-    learner, table = _opened(store, pool)
-    _check_output(output, force)
-    ids = learner.labeled_ids_
-    drawn = {draw.id: draw for draw in learner.draws_ if not draw.released}
-    columns: dict[str, Any] = {
-        table.target: learner.labels_[: len(ids), 0],
-        "round": [drawn[i].round if i in drawn else None for i in ids.tolist()],
-        "probability": [drawn[i].probability if i in drawn else None for i in ids.tolist()],
-    }
-    write_table(table.select(ids, **columns), output)
-    console.print(f"{len(ids)} labels are in {output}.")
+    """Write every label with its features, its draw, and what the model predicts there."""
+    campaign = _opened(store, pool, output, force)
+    frame = campaign.export(confidence=confidence)
+    _write(campaign, frame, output, force)
+    say(f"{counted(len(frame), 'label')} are in {output}.")
 
 
-def _opened(store: str, path: Path | None) -> tuple[ActiveLearner, PoolTable]:
-    """The learner and its pool, from the file the campaign was started with."""
-    notes = SQLStore.open(store).settings().get("notes") or {}
-    if not notes:
-        raise ValueError(
-            "This campaign was not started from the command line: continue it in Python with "
-            "ActiveLearner.resume."
-        )
-    file = path or Path(notes["path"])
-    if not file.is_file():
-        raise ValueError(
-            f"The pool's file {file} is not there any more: say where it is with --pool."
-        )
-    table = PoolTable.read(
-        file, target=notes["target"], id_column=notes["id"], ignore=notes["ignore"]
-    )
-    return ActiveLearner.resume(store, table.matrix(scale=notes["scale"])), table
+@app.command()
+def migrate(store: Store = DEFAULT, pool: PoolPath = None) -> None:
+    """Bring a campaign of an older version to this one, once, with all it holds."""
+    from sketchridge.campaign.migrate import migrate as bring_over
+
+    version = bring_over(store, pool)
+    say(f"The campaign had tables of version {version} and can be continued.")
 
 
-def _check_output(path: Path, force: bool) -> None:
-    """Refuse a bad path before points are handed out."""
-    if path.suffix not in (".csv", ".parquet"):
-        raise ValueError(f"{path} must end in .csv or .parquet.")
-    if not path.parent.is_dir():
-        raise ValueError(f"There is no folder {path.parent}.")
-    if path.exists() and not force:
-        raise ValueError(
-            f"{path} exists, and may hold labels: give another name with -o, or --force to "
-            "overwrite it."
-        )
+def _opened(
+    store: str,
+    pool: Path | None,
+    output: Path | None = None,
+    force: bool = False,
+    suffixes: tuple[str, ...] | None = None,
+) -> Campaign:
+    """The campaign; an output that cannot be is refused before anything is done."""
+    from sketchridge.campaign.files import SUFFIXES, check_output
+    from sketchridge.campaign.operations import Campaign
+
+    campaign = Campaign.open(store, pool)
+    if output is not None:
+        check_output(output, force, suffixes=suffixes or SUFFIXES, never=campaign.paths)
+    return campaign
 
 
-def _write_points(table: PoolTable, ids: Any, output: Path, probability: Any) -> None:
-    frame = table.select(ids, probability=probability)
-    import polars as pl
+def _write(campaign: Campaign, frame: Any, output: Path, force: bool) -> None:
+    from sketchridge.campaign.files import write_sheet
 
-    write_table(frame.with_columns(pl.lit(None, dtype=pl.Float64).alias(table.target)), output)
-
-
-def _history_table(history: list[dict[str, Any]]) -> Table:
-    rich_table = Table(box=None, header_style="dim")
-    for name in ("round", "labels", "error (LOO)", "λ", "sketch", "mean score"):
-        rich_table.add_column(name, justify="right")
-    for row in history[-10:]:
-        mean = row.get("mean_score")
-        rich_table.add_row(
-            str(row["round"]),
-            f"{row['labels']:,}",
-            f"{np.sqrt(row['loo_error']):.4g}",
-            f"{row['lambda']:.2g}",
-            str(row.get("sketch_size", "–")),
-            "–" if mean is None else f"{mean:.3g}",
-        )
-    return rich_table
+    write_sheet(frame, output, **campaign.style, force=force)
 
 
-def _sparkline(values: list[float]) -> str:
-    low = min(values)
-    high = max(values)
-    span = (high - low) or 1.0
-    return "".join(_BARS[round(7 * (value - low) / span)] for value in values[-60:])
+def _given(ids: list[str] | None, what: str) -> list[str]:
+    if not ids:
+        raise ValueError(f"Give ids {what}.")
+    return ids
 
 
-def _gain_sentence(learner: ActiveLearner) -> str:
-    if not len(learner.open_ids_):
-        return "Every point is labeled or pending: there is nothing left to ask for."
-    ours, even = learner.expected_gain()
-    return (
-        f"Expected gain of the next {len(learner.preview())} points: the pool's mean posterior "
-        f"variance falls by {ours:.1%}, against {even:.1%} with points drawn evenly."
-    )
+def _asked_about(work: Any, yes: bool) -> Any:
+    """Do something with labels; where they are out of range ask someone, if anyone is there."""
+    from sketchridge.campaign.labels import OutOfRange
+
+    try:
+        return work(yes)
+    except OutOfRange as error:
+        if not sys.stdin.isatty():
+            raise
+        say(str(error))
+        if not typer.confirm("Keep them?"):
+            raise typer.Exit(1) from None
+    return work(True)

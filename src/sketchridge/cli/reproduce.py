@@ -11,12 +11,6 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from sketchridge.paper.command import Request
-from sketchridge.paper.command import reproduce as run
-from sketchridge.paper.experiments import EXPERIMENTS
-from sketchridge.paper.options import Options
-from sketchridge.paper.report import claims_of
-
 __all__ = ["reproduce"]
 
 console = Console(soft_wrap=True, highlight=False)
@@ -24,7 +18,7 @@ console = Console(soft_wrap=True, highlight=False)
 
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help=f"all, or some of: {', '.join(EXPERIMENTS)}.")
+        list[str] | None, typer.Argument(help="all, or some of fig1a to fig1f and fig2 to fig5.")
     ] = None,
     full: Annotated[
         bool,
@@ -54,6 +48,11 @@ def reproduce(
     ] = False,
 ) -> None:
     """Run the paper's experiments and write report.html: every figure, every claim's verdict."""
+    from sketchridge.paper.command import Request
+    from sketchridge.paper.command import reproduce as run
+    from sketchridge.paper.options import Options
+    from sketchridge.paper.report import claims_of
+
     options = Options(full, repetitions, tuple(n or ()), tuple(m or ()), backend)
     request = Request(
         names or ["all"],

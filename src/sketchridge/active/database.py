@@ -1,0 +1,139 @@
+"""A database by its address: transactions that take turns, and errors as sentences."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sketchridge.active.schema import campaign, sa
+
+__all__ = ["Database", "without_secrets"]
+
+_WAIT = 120  # seconds to wait for other processes that write to an SQLite file
+_HIDDEN = "***"
+_AFTER_A_USER = re.compile(r"([^\s:/@?]*):[^\s/@]+@")
+_WITH_A_SLASH = re.compile(r"(://[^\s:@*]*):[^\s@*]*@")
+_AS_AN_OPTION = re.compile(r"((?:password|passwd|pwd|passphrase|secret|token)=)[^&\s'\"]*", re.I)
+
+
+class Database:
+    """Where a campaign is kept.
+
+    Transactions that write take turns on the campaign's row; those that read wait for nobody.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            self.engine = sa.create_engine(url, poolclass=sa.pool.NullPool, **_options(url))
+        except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ImportError) as error:
+            raise ValueError(
+                f"The store {_shown(url)} cannot be used: {without_secrets(str(error))}. Give an "
+                "SQLAlchemy address such as sqlite:///campaign.db or "
+                "postgresql+psycopg://user@host/database."
+            ) from None
+        self.shown = _shown(self.engine.url)
+        if self.engine.dialect.name == "sqlite":
+            if self.engine.url.database in (None, "", ":memory:"):
+                raise ValueError(
+                    "An SQLite store needs a file, such as sqlite:///campaign.db; for memory only "
+                    "leave store=None."
+                )
+            sa.event.listen(self.engine, "connect", _leave_transactions_to_us)
+            sa.event.listen(self.engine, "begin", _begin)
+        self._inside = threading.local()  # the connection of a transaction of several calls
+
+    @property
+    def path(self) -> Path | None:
+        """The file of an SQLite database."""
+        if self.engine.dialect.name != "sqlite":
+            return None
+        name = str(self.engine.url.database)
+        return Path(name.removeprefix("file:").partition("?")[0])
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Calls that are kept together, or not at all."""
+        if getattr(self._inside, "connection", None) is not None:
+            yield
+            return
+        with self.writing() as connection:
+            self._inside.connection = connection
+            try:
+                yield
+            finally:
+                self._inside.connection = None
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A transaction that only looks."""
+        inside = getattr(self._inside, "connection", None)
+        with self.reporting():
+            if inside is not None:
+                yield inside
+                return
+            with self.engine.begin() as connection:
+                yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """A transaction in which no other process writes."""
+        inside = getattr(self._inside, "connection", None)
+        if inside is not None:
+            yield inside
+            return
+        with self.reporting(), self.writer() as connection:
+            connection.execute(sa.select(campaign.c.id).with_for_update())
+            yield connection
+
+    @contextmanager
+    def writer(self) -> Iterator[sa.Connection]:
+        """A transaction that writes, also where there is no campaign yet."""
+        writer = self.engine.connect().execution_options(writes=True)
+        with writer as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def reporting(self) -> Iterator[None]:
+        """The database's own errors as a sentence."""
+        try:
+            yield
+        except sa.exc.SQLAlchemyError as error:
+            cause = without_secrets(str(getattr(error, "orig", None) or error).strip())
+            raise OSError(f"The store {self.shown} failed: {cause}. Nothing was changed.") from None
+
+
+def without_secrets(text: str) -> str:
+    """A text with the passwords of addresses in it hidden.
+
+    >>> without_secrets("postgresql:/bob:SECRET@h/db?sslpassword=SECRET&user=bob")
+    'postgresql:/bob:***@h/db?sslpassword=***&user=bob'
+    """
+    text = _AFTER_A_USER.sub(rf"\1:{_HIDDEN}@", text)
+    text = _WITH_A_SLASH.sub(rf"\1:{_HIDDEN}@", text)
+    return _AS_AN_OPTION.sub(rf"\1{_HIDDEN}", text)
+
+
+def _shown(url: Any) -> str:
+    """The address, without its secrets."""
+    if isinstance(url, sa.URL):
+        url = url.render_as_string(hide_password=True)
+    return without_secrets(str(url))
+
+
+def _options(url: str) -> dict[str, Any]:
+    return {"connect_args": {"timeout": _WAIT}} if str(url).startswith("sqlite") else {}
+
+
+def _leave_transactions_to_us(connection: Any, record: Any) -> None:
+    connection.isolation_level = None
+
+
+def _begin(connection: sa.Connection) -> None:
+    """A transaction that begins as a writer cannot find, half-way, that another one came first; one
+    that only reads takes no lock that others wait for."""
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

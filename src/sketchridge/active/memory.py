@@ -1,0 +1,175 @@
+"""A record of a campaign that ends with the process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sketchridge.active.store import (
+    Change,
+    Draw,
+    Failure,
+    Part,
+    Round,
+    Store,
+    check_each,
+    check_width,
+    new_labels,
+    now,
+)
+
+__all__ = ["MemoryStore"]
+
+Array = np.ndarray
+
+
+class MemoryStore(Store):
+    """Lists and dictionaries, which are replaced and never changed, so that `transaction` can go
+    back."""
+
+    def __init__(self) -> None:
+        self._settings: dict[str, Any] = {}
+        self._parts: list[Part] = []
+        self._draws: list[Draw] = []
+        self._labels: dict[int, list[float]] = {}
+        self._changes: list[Change] = []
+        self._failures: list[Failure] = []
+        self._rounds: list[Round] = []
+
+    def begin(self, settings: Mapping[str, Any], part: Part) -> None:
+        self._settings = dict(settings)
+        self._parts = [part]
+
+    def settings(self) -> dict[str, Any]:
+        return dict(self._settings)
+
+    def parts(self, start: int = 0) -> list[Part]:
+        return self._parts[start:]
+
+    def add(self, part: Part) -> None:
+        self._parts = [*self._parts, part]
+
+    def size(self) -> int:
+        return sum(part.rows for part in self._parts)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.update(before)
+            raise
+
+    def claim(self, ids: Array, probabilities: Array, round_number: int) -> bool:
+        if np.isin(ids, self.taken()).any():
+            return False
+        drawn = zip(ids.tolist(), probabilities.tolist(), strict=True)
+        self._draws = self._draws + [Draw(i, round_number, p) for i, p in drawn]
+        return True
+
+    def release(self, ids: Array) -> None:
+        check_each(
+            ids,
+            np.concatenate([self.pending(), self.failed()]),
+            "Only points that were asked for and not told yet, or that failed, can be released; "
+            "{ids} are not pending.",
+        )
+        self._give_back(ids)
+        gone = set(ids.tolist())
+        self._failures = [replace(f, withdrawn=f.withdrawn or f.id in gone) for f in self._failures]
+
+    def _give_back(self, ids: Array) -> None:
+        gone = set(ids.tolist())
+        self._draws = [replace(d, released=d.released or d.id in gone) for d in self._draws]
+
+    def tell(self, ids: Array, Y: Array, *, names: Sequence[str] = (), by: str = "") -> None:
+        new = new_labels(ids, Y, self._labels, self._width())
+        told = zip(ids[new].tolist(), Y[new].tolist(), strict=True)
+        self._labels = {**self._labels, **dict(told)}
+
+    def amend(self, ids: Array, Y: Array, *, by: str = "", note: str = "") -> None:
+        self._check_labeled(ids, "amended")
+        check_width(Y, self._width())
+        self._change(dict(zip(ids.tolist(), Y.tolist(), strict=True)), by, note)
+
+    def retract(self, ids: Array, *, by: str = "", note: str = "") -> None:
+        self._check_labeled(ids, "taken back")
+        self._change(dict.fromkeys(ids.tolist()), by, note)
+
+    def _check_labeled(self, ids: Array, what: str) -> None:
+        labeled = np.array(list(self._labels), dtype=np.int64)
+        check_each(ids, labeled, f"Only labels that were told can be {what}; {{ids}} have none.")
+
+    def _change(self, new: dict[int, list[float] | None], by: str, note: str) -> None:
+        at = now()
+        changes = [
+            Change(i, self._labels[i], y, note, by, at)
+            for i, y in new.items()
+            if y != self._labels[i]
+        ]
+        labels: dict[int, list[float] | None] = {**self._labels, **new}
+        self._changes = self._changes + changes
+        self._labels = {i: y for i, y in labels.items() if y is not None}
+
+    def fail(self, ids: Array, *, by: str = "", note: str = "") -> None:
+        labeled = np.isin(ids, list(self._labels))
+        check_each(
+            ids[labeled],
+            ids[~labeled],
+            "{ids} are labeled, and so were measured: amend such a label or take it back.",
+        )
+        self._give_back(ids)
+        new = np.setdiff1d(ids, self.failed()).tolist()
+        self._failures = self._failures + [Failure(i, note, by, now()) for i in new]
+
+    def _width(self) -> int | None:
+        return len(next(iter(self._labels.values()))) if self._labels else None
+
+    def labels(self, start: int = 0) -> tuple[Array, Array]:
+        ids = list(self._labels)[start:]
+        Y = list(self._labels.values())[start:]
+        width = len(Y[0]) if Y else 1
+        return np.array(ids, dtype=np.int64), np.array(Y, dtype=float).reshape(len(ids), width)
+
+    def edition(self) -> int:
+        return len(self._changes)
+
+    def changes(self) -> list[Change]:
+        return list(self._changes)
+
+    def failures(self) -> list[Failure]:
+        return list(self._failures)
+
+    def draws(self) -> list[Draw]:
+        return list(self._draws)
+
+    def pending(self) -> Array:
+        open_draws = [d.id for d in self._draws if not d.released and d.id not in self._labels]
+        return np.array(open_draws, dtype=np.int64)
+
+    def failed(self) -> Array:
+        failed = [f.id for f in self._failures if not f.withdrawn and f.id not in self._labels]
+        return np.array(failed, dtype=np.int64)
+
+    def rounds(self, start: int = 0) -> list[Round]:
+        return self._rounds[start:]
+
+    def open_round(
+        self, least: int, labels: int | None = None, kernel: Mapping[str, Any] | None = None
+    ) -> None:
+        count = len(self._labels) if labels is None else min(labels, len(self._labels))
+        last = self._rounds[-1] if self._rounds else Round(-1, 0)
+        edition = self.edition()
+        if count >= least and (count > last.labels or edition > last.edition):
+            new = Round(len(self._rounds), count, edition=edition, kernel=kernel)
+            self._rounds = [*self._rounds, new]
+
+    def record(self, round_number: int, metrics: Mapping[str, Any]) -> None:
+        old = self._rounds[round_number]
+        new = replace(old, metrics={**old.metrics, **metrics})
+        self._rounds = [new if r is old else r for r in self._rounds]

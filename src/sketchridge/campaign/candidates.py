@@ -1,0 +1,166 @@
+"""The tables of a campaign's pool: what each row is called, and what the bench is told of it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sketchridge.active.sql import SQLStore
+from sketchridge.campaign.encoding import ID, Encoding
+from sketchridge.campaign.files import read_sheet
+from sketchridge.campaign.sources import InMemory, OnDisk, Source, is_large, joint_matrix
+from sketchridge.campaign.words import listed, shown
+
+__all__ = ["Candidates", "described", "free_name", "packed"]
+
+Array = np.ndarray
+_KEPT = 2**24  # bytes of a packed table up to which the store keeps it
+
+
+class Candidates:
+    """The rows of the pool by their ids, which are text."""
+
+    def __init__(self, encoding: Encoding, store: SQLStore, moved: Path | None = None) -> None:
+        self._encoding = encoding
+        self._store = store
+        self._moved = moved  # where the first table is now, if it is not in the store
+
+    @cached_property
+    def sources(self) -> list[Source]:
+        """The tables, in order."""
+        return [self._table(i, *file) for i, file in enumerate(self._store.files())]
+
+    def _table(self, number: int, about: Mapping[str, Any], data: bytes | None) -> Source:
+        if data is not None:
+            return InMemory(pl.read_parquet(io.BytesIO(data)))
+        path = self._moved if number == 0 and self._moved else Path(about["path"])
+        if not path.is_file():
+            raise ValueError(
+                f"The pool's file {path} is not there any more: say where it is with --pool."
+            )
+        if is_large(path):
+            return OnDisk(path, self._encoding)
+        return InMemory(self._encoding.read(read_sheet(path)))
+
+    def __len__(self) -> int:
+        return sum(map(len, self.sources))
+
+    @cached_property
+    def ids(self) -> pl.Series:
+        """The names of all rows."""
+        name = self._encoding.id
+        if name is not None:
+            return pl.concat([source.column(name).cast(pl.String) for source in self.sources])
+        return pl.Series(ID, np.arange(len(self))).cast(pl.String)
+
+    def matrix(self) -> Array:
+        """The features of all rows."""
+        return joint_matrix(self.sources, self._encoding)
+
+    def take(self, rows: Array, columns: Sequence[str]) -> pl.DataFrame:
+        """Some columns of some rows; those that a later table lacks are empty there."""
+        if len(self.sources) == 1:
+            return self.sources[0].take(rows, columns)
+        parts = []
+        order = []
+        start = 0
+        for source in self.sources:
+            places = np.flatnonzero((rows >= start) & (rows < start + len(source)))
+            there = [name for name in columns if name in source.columns]
+            parts.append(source.take(rows[places] - start, there))
+            order.append(places)
+            start += len(source)
+        joined = pl.concat(parts, how="diagonal_relaxed")
+        return joined[np.argsort(np.concatenate(order))].select(columns)
+
+    def name(self, row: int) -> str:
+        return self.ids[int(row)]
+
+    def names(self, rows: Array) -> list[str]:
+        return self.ids[rows].to_list() if len(rows) else []
+
+    def rows(self, ids: pl.Series) -> Array:
+        """Row numbers of these ids, −1 for one that the pool does not have.
+
+        Where rows are named by their numbers, 7.0 is 7; otherwise ids are the same or not.
+        """
+        text = ids.cast(pl.String).str.strip_chars()
+        if self._encoding.id is None:
+            text = text.str.replace(r"^(\d+)\.0*$", "$1")
+        place = pl.DataFrame({ID: self.ids, "row": np.arange(len(self.ids))})
+        found = pl.DataFrame({ID: text}).join(place, on=ID, how="left", maintain_order="left")
+        return found["row"].fill_null(-1).to_numpy()
+
+    def known_rows(self, ids: Sequence[str]) -> Array:
+        """Row numbers of ids, all of which must be there."""
+        rows = self.rows(pl.Series(list(ids), dtype=pl.String))
+        unknown = [name for name, row in zip(ids, rows, strict=True) if row < 0]
+        if unknown:
+            raise ValueError(f"{shown(unknown[0])} is not in the pool.{self.meant(unknown[0])}")
+        return rows
+
+    def meant(self, name: str) -> str:
+        """What may have become of an id in a spreadsheet, or nothing."""
+        bare = name.strip().lstrip("0")
+        close = self.ids.filter(
+            (self.ids.str.strip_chars_start("0") == bare)
+            | (self.ids.str.to_lowercase() == name.strip().lower())
+            | (self.ids.cast(pl.Float64, strict=False) == _number(name)).fill_null(False)
+        )
+        if not len(close):
+            return ""
+        return (
+            f" The pool has {listed(close)}: spreadsheets drop zeros and change what looks like a "
+            "number; format the column of ids as text."
+        )
+
+    def select(self, rows: Array, columns: Mapping[str, Any], labels: pl.Series) -> pl.DataFrame:
+        """Ids, features and columns that are carried along of some rows, then the labels and
+        further columns, which give way where a name is taken."""
+        encoding = self._encoding
+        every = dict.fromkeys(name for source in self.sources for name in source.columns)
+        own = (encoding.id, encoding.target, encoding.heading)
+        out = self.take(np.asarray(rows), [name for name in every if name not in own])
+        out = out.insert_column(0, self.ids[rows].alias(self.ids.name))
+        taken = {*out.columns, encoding.heading}
+        made = [pl.Series(free_name(name, taken), values) for name, values in columns.items()]
+        return out.with_columns([*made, labels.alias(encoding.heading)])
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """The name, or one with an ending, that no column has.
+
+    >>> free_name("round", {"round"})
+    'round (campaign)'
+    """
+    while name in taken:
+        name = f"{name} (campaign)"
+    return name
+
+
+def packed(frame: pl.DataFrame) -> bytes | None:
+    """A table as bytes, or None where it is too large for the store."""
+    if frame.estimated_size() > 8 * _KEPT:
+        return None
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    data = buffer.getvalue()
+    return data if len(data) <= _KEPT else None
+
+
+def described(path: Path) -> dict[str, Any]:
+    """Where a table came from."""
+    return {"path": str(path.resolve())}
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")

@@ -1,0 +1,312 @@
+"""How columns of a table become features: numbers scaled, categories one-hot; remembered, so that
+tables that come later are encoded alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sketchridge.campaign.files import Sheet
+from sketchridge.campaign.words import listed, named_rows, nearest, shown
+
+__all__ = [
+    "ID",
+    "Encoding",
+    "Feature",
+    "check_names",
+    "decimal_of",
+    "encoding_of",
+    "numbers",
+    "style_of",
+    "typed",
+    "unit_of",
+]
+
+Array = np.ndarray
+ID = "id"
+_CATEGORIES = 20  # values up to which a column of text is taken for a category
+_COMMA = r"^[+-]?\d+,\d+([eE][+-]?\d+)?$"
+_POINT = r"^[+-]?\d*\.\d+([eE][+-]?\d+)?$"
+_WORDS = {"true": 1.0, "false": 0.0}
+_CHUNK = 2**18  # rows that are encoded at a time
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column: a number with its mean and spread, or a category with its values."""
+
+    name: str
+    mean: float = 0.0
+    spread: float = 1.0
+    values: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """What each column of the tables of a campaign is."""
+
+    target: str
+    id: str | None  # the column that names the rows; None where their numbers do
+    features: Sequence[Feature]
+    carried: Sequence[str]  # columns that go along to the bench and are no features
+    unit: str = ""
+    low: float | None = None  # the range in which labels are expected
+    high: float | None = None
+
+    @property
+    def categories(self) -> list[Feature]:
+        return [feature for feature in self.features if feature.values is not None]
+
+    @property
+    def heading(self) -> str:
+        """Of the column for labels on a sheet."""
+        return f"{self.target} [{self.unit}]" if self.unit else self.target
+
+    def matrix(self, frame: pl.DataFrame) -> Array:
+        """The features (p, d) of a typed table."""
+        parts = [
+            _encoded(frame[start : start + _CHUNK], self.features)
+            for start in range(0, max(len(frame), 1), _CHUNK)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def plain(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Encoding:
+        """The encoding that was written down by `plain`."""
+        features = [Feature(**feature) for feature in plain["features"]]
+        return cls(**{**plain, "features": features})
+
+    def read(self, sheet: Sheet, *, ids: bool = True) -> pl.DataFrame:
+        """A later table with the columns of the first, typed. ValueError for one that lacks some,
+        or has a category that the first did not have."""
+        needed = [f.name for f in self.features]
+        if ids and self.id is not None:
+            needed = [self.id, *needed]
+        missing = [name for name in needed if name not in sheet.frame.columns]
+        if missing:
+            raise ValueError(
+                f"{sheet.name} has no column {shown(missing[0])}, which the campaign's table has; "
+                f"its columns are {listed(sheet.frame.columns)}."
+                f"{nearest(missing[0], sheet.frame.columns)}"
+            )
+        numeric = [f.name for f in self.features if f.values is None]
+        frame = typed(sheet, numeric, self.id if ids else None)
+        for feature in self.categories:
+            known = frame[feature.name].cast(pl.String).is_in(list(feature.values or ()))
+            if not known.all():
+                new = frame[feature.name].cast(pl.String).filter(~known).unique(maintain_order=True)
+                raise ValueError(
+                    f"{shown(feature.name)} has values in {sheet.name} that the campaign's table "
+                    f"did not have: {listed(new)}. It knows {listed(feature.values or ())}; a new "
+                    "one needs a new campaign."
+                )
+        return frame
+
+
+def _encoded(frame: pl.DataFrame, features: Iterable[Feature]) -> Array:
+    columns = []
+    for feature in features:
+        values = frame[feature.name]
+        if feature.values is None:
+            x = values.cast(pl.Float64).to_numpy()
+            columns.append(((x - feature.mean) / feature.spread)[:, None])
+        else:
+            text = values.cast(pl.String).to_numpy()
+            columns.append((text[:, None] == np.array(feature.values, dtype=object)).astype(float))
+    return np.ascontiguousarray(np.concatenate(columns, axis=1))
+
+
+def encoding_of(
+    sheet: Sheet,
+    *,
+    target: str,
+    id_column: str | None = None,
+    ignore: Sequence[str] = (),
+    category: Sequence[str] = (),
+    scale: bool = True,
+    unit: str = "",
+    limits: tuple[float | None, float | None] = (None, None),
+) -> tuple[Encoding, pl.DataFrame]:
+    """What the columns of a campaign's first table are, and the table with their types.
+
+    Columns of numbers, true and false are features. A column of text is a category if it is
+    said to be one or has few values, each more than once on average; else it is carried along.
+    """
+    columns = sheet.frame.columns
+    for name in (*([] if id_column is None else [id_column]), *ignore, *category):
+        if name not in columns:
+            raise ValueError(
+                f"{sheet.name} has no column {shown(name)}; its columns are {listed(columns)}."
+                f"{nearest(name, columns)}"
+            )
+    id_column = id_column or (ID if ID in columns else None)
+    labels = (target, f"{target} [{unit}]")
+    others = [name for name in columns if name not in (id_column, *labels, *ignore)]
+    kinds = {name: _kind(sheet, name, name in category) for name in others}
+    numeric = [name for name in others if kinds[name] == "number"]
+    frame = typed(sheet, numeric, id_column)
+    features = [
+        _feature(frame, name, kinds[name], scale, sheet.name)
+        for name in others
+        if kinds[name] != "text"
+    ]
+    if not features or not len(frame):
+        raise ValueError(
+            f"{sheet.name} has no features: at least one column of numbers or categories and one "
+            "row are needed."
+        )
+    carried = [n for n in columns if n in ignore or kinds.get(n) == "text"]
+    low, high = limits
+    encoding = Encoding(target, id_column, features, carried, unit, low, high)
+    return encoding, frame
+
+
+def _kind(sheet: Sheet, name: str, is_category: bool) -> str:
+    """ "number", "category" or "text"."""
+    values = sheet.frame[name]
+    if is_category:
+        return "category"
+    if values.dtype.is_numeric() or values.dtype == pl.Boolean:
+        return "number"
+    if values.dtype not in (pl.String, pl.Categorical, pl.Enum):
+        return "text"
+    text = values.cast(pl.String).drop_nulls()
+    is_number = text.str.contains(r"^[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?$")
+    is_word = text.str.to_lowercase().is_in([*_WORDS, "inf", "-inf", "nan"])
+    share = (is_number | is_word).mean() if len(text) else 0.0
+    if share == 1:
+        return "number"
+    if float(share or 0.0) >= 0.5:  # type: ignore[arg-type]
+        wrong = text.filter(~(is_number | is_word)).unique(maintain_order=True)
+        raise ValueError(
+            f"The column {shown(name)} of {sheet.name} holds numbers, but also {listed(wrong)}: "
+            f"correct these cells, or give --category {name} or --ignore {name}."
+        )
+    few = text.n_unique() <= min(_CATEGORIES, len(text) / 2)
+    return "category" if few else "text"
+
+
+def _feature(frame: pl.DataFrame, name: str, kind: str, scale: bool, file: str) -> Feature:
+    if kind == "category":
+        text = frame[name].cast(pl.String)
+        if text.null_count():
+            places = np.flatnonzero(text.is_null().to_numpy())
+            raise ValueError(
+                f"The category {shown(name)} is missing in {named_rows(places)} of {file}: fill "
+                "these cells first."
+            )
+        return Feature(name, values=sorted(text.unique().to_list()))
+    x = frame[name].cast(pl.Float64).to_numpy()
+    spread = float(x.std())
+    return Feature(name, float(x.mean()), spread if spread > 0 else 1.0) if scale else Feature(name)
+
+
+def typed(sheet: Sheet, numeric: Sequence[str], id_column: str | None) -> pl.DataFrame:
+    """The table with numbers where numbers are needed, complete and finite, and ids as text."""
+    frame = sheet.frame
+    decimal = decimal_of(sheet, numeric)
+    columns = {name: numbers(frame[name], decimal) for name in numeric}
+    bad = np.zeros(len(frame), dtype=bool)
+    for name, x in columns.items():
+        wrong = frame[name].filter(pl.Series(np.isnan(x)) & ~frame[name].is_null())
+        if len(wrong) and wrong.dtype == pl.String and wrong.str.to_lowercase().ne("nan").any():
+            raise ValueError(
+                f"The column {shown(name)} of {sheet.name} holds {listed(wrong.unique())}, which "
+                "are no numbers here: write them without separators of thousands, and with one "
+                "decimal mark throughout."
+            )
+        bad |= ~np.isfinite(x)
+    if bad.any():
+        raise ValueError(
+            f"Features are missing or infinite in {named_rows(np.flatnonzero(bad))} of "
+            f"{sheet.name}: remove or fill such rows first."
+        )
+    made = [_series(x, frame[name]) for name, x in columns.items()]
+    frame = frame.with_columns(made)
+    if id_column is None:
+        return frame
+    return frame.with_columns(check_names(frame[id_column], sheet.name))
+
+
+def check_names(given: pl.Series, file: str) -> pl.Series:
+    """Ids as text. ValueError unless they name each row once."""
+    ids = given.cast(pl.String)
+    if ids.null_count() or ids.n_unique() < len(ids):
+        raise ValueError(
+            f"The column {shown(given.name)} of {file} must name each row once, without gaps"
+            f"{_examples(ids)}: give another one as --id."
+        )
+    return ids
+
+
+def _examples(ids: pl.Series) -> str:
+    twice = ids.filter(ids.is_duplicated()).drop_nulls().unique(maintain_order=True)
+    return f" ({listed(twice)} more than once)" if len(twice) else ""
+
+
+def _series(x: Array, given: pl.Series) -> pl.Series:
+    """Numbers as they look best: true and false, whole, or with a point."""
+    name = given.name
+    words = given.dtype == pl.String and given.str.to_lowercase().is_in(list(_WORDS)).all()
+    if given.dtype == pl.Boolean or (words and len(given)):
+        return pl.Series(name, x.astype(bool))
+    if np.abs(x).max(initial=0) < 2**53 and (x == np.round(x)).all():
+        return pl.Series(name, x.astype(np.int64))
+    return pl.Series(name, x)
+
+
+def numbers(values: pl.Series, decimal: str = ".") -> Array:
+    """As floats, NaN where there is none."""
+    if values.dtype == pl.String:
+        if decimal == ",":
+            values = values.str.replace(",", ".", literal=True)
+        words = values.str.to_lowercase().replace_strict(_WORDS, default=None)
+        found = values.cast(pl.Float64, strict=False)
+        return found.fill_null(words.cast(pl.Float64)).fill_null(np.nan).to_numpy()
+    return values.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+
+
+def decimal_of(sheet: Sheet, columns: Iterable[str]) -> str:
+    """The mark of decimals in some columns of text; one for all of them, or a ValueError."""
+    if sheet.separator == ",":
+        return "."
+    found: dict[str, tuple[str, str]] = {}
+    for mark, pattern in ((",", _COMMA), (".", _POINT)):
+        for name in columns:
+            text = sheet.frame[name]
+            if text.dtype != pl.String:
+                continue
+            like = text.filter(text.str.contains(pattern).fill_null(False))
+            if len(like):
+                found.setdefault(mark, (name, like[0]))
+    if len(found) == 2:
+        (a, comma), (b, point) = found[","], found["."]
+        raise ValueError(
+            f"{sheet.name} has decimal commas ({shown(comma)} in {shown(a)}) and decimal points "
+            f"({shown(point)} in {shown(b)}): use one of them throughout."
+        )
+    return next(iter(found), ".")
+
+
+def style_of(sheet: Sheet, encoding: Encoding) -> dict[str, str]:
+    """The separator of columns and the mark of decimals in a table, for those like it."""
+    numeric = [feature.name for feature in encoding.features if feature.values is None]
+    return {"separator": sheet.separator, "decimal": decimal_of(sheet, numeric)}
+
+
+def unit_of(heading: str) -> tuple[str, str]:
+    """A heading as a name and, in brackets, its unit.
+
+    >>> unit_of("yield [mg/L]")
+    ('yield', 'mg/L')
+    """
+    match = re.fullmatch(r"(.*?)\s*[\[(]([^\[\]()]*)[\])]", heading)
+    return (match[1], match[2].strip()) if match else (heading, "")

@@ -1,0 +1,295 @@
+"""Tables in files of spreadsheets: .csv with commas, semicolons or tabs, .tsv, .xlsx and .parquet,
+read as text where they hold text, and written whole or not at all."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sketchridge.campaign.words import listed, shown
+
+__all__ = [
+    "SUFFIXES",
+    "Sheet",
+    "check_output",
+    "read_sheet",
+    "write_sheet",
+    "write_text",
+]
+
+SUFFIXES = (".csv", ".tsv", ".xlsx", ".parquet")
+_WORKBOOK = 2**20  # rows of a sheet of .xlsx
+_FORMULA = r"^[=+\-@\t\r]"
+_NUMBER = r"^[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?$"
+_OLD = {
+    ".xls": "Save it as .xlsx (Excel workbook)",
+    ".ods": "Save it as .xlsx or .csv",
+    ".numbers": "Export it as .xlsx or .csv",
+    ".txt": "If it is a table with commas, semicolons or tabs, rename it to .csv",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """A table and how its file is written: columns of text, or with types from Parquet."""
+
+    frame: pl.DataFrame
+    name: str  # of the file, for sentences
+    separator: str = ","
+
+
+def read_sheet(path: Path) -> Sheet:
+    """A table in a file; cells are stripped, empty ones null, rows and columns of nothing gone."""
+    readers: dict[str, Callable[[Path], Sheet]] = {
+        ".csv": _read_text,
+        ".tsv": _read_text,
+        ".xlsx": _read_workbook,
+        ".parquet": _read_parquet,
+    }
+    suffix = path.suffix.lower()
+    if suffix not in readers:
+        raise ValueError(
+            f"{path} is none of {', '.join(SUFFIXES)}. {_OLD.get(suffix, 'Save it as one')}."
+        )
+    if not path.is_file():
+        raise ValueError(f"There is no file {path}.")
+    try:
+        sheet = readers[suffix](path)
+    except (pl.exceptions.PolarsError, OSError, UnicodeError) as error:
+        raise ValueError(
+            f"{path} cannot be read ({_first_line(error)}): every row must have as many cells as "
+            "the header. Save it again from a spreadsheet."
+        ) from None
+    return sheet
+
+
+def _read_parquet(path: Path) -> Sheet:
+    return Sheet(pl.read_parquet(path), str(path))
+
+
+def _read_text(path: Path) -> Sheet:
+    text = _decoded(path.read_bytes())
+    first, _, rest = text.partition("\n")
+    if re.fullmatch(r"sep=.\r?", first):  # which Excel writes for itself
+        text = rest
+        first = rest.partition("\n")[0]
+    separator = "\t" if path.suffix.lower() == ".tsv" else _separator(first)
+    if not text.strip():
+        raise ValueError(f"{path} is empty.")
+    _check_header(_cells(first, separator), path)
+    frame = pl.read_csv(
+        io.BytesIO(text.encode()),
+        separator=separator,
+        infer_schema=False,
+        raise_if_empty=False,
+    )
+    return Sheet(_tidy(frame), str(path), separator)
+
+
+def _read_workbook(path: Path) -> Sheet:
+    try:
+        import fastexcel
+    except ImportError:
+        raise ImportError(
+            f"To read {path} install fastexcel: pip install 'sketchridge[excel]', or save it as "
+            ".csv."
+        ) from None
+    try:
+        book = fastexcel.read_excel(str(path))
+        header = book.load_sheet(0, header_row=None, n_rows=1, dtypes="string").to_polars()
+        names = [cell for row in header.rows() for cell in row if cell is not None]
+        _check_header(names, path)
+        frame = book.load_sheet(0, dtypes="string").to_polars()
+    except fastexcel.FastExcelError as error:
+        raise ValueError(
+            f"{path} cannot be read ({_first_line(error)}): save it again as .xlsx or .csv."
+        ) from None
+    return Sheet(_tidy(frame), str(path), ";")
+
+
+def _decoded(data: bytes) -> str:
+    """Text as spreadsheets write it: UTF-8 with or without a mark, UTF-16, or that of Windows."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data.decode("utf-16")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("cp1252")
+
+
+def _separator(header: str) -> str:
+    """Of the columns: what stands most often outside quotes in the header."""
+    bare = re.sub(r'"[^"]*"', "", header)
+    return max((",", ";", "\t"), key=bare.count)
+
+
+def _cells(header: str, separator: str) -> list[str]:
+    cells = re.findall(rf'"(?:[^"]|"")*"|[^{separator}\r\n]+', header)
+    return [cell.strip().strip('"') for cell in cells]
+
+
+def _check_header(names: list[str], path: Path) -> None:
+    names = [name.strip() for name in names if name.strip()]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{path} has more than one column {listed(twice)}: rename one of them.")
+
+
+def _tidy(frame: pl.DataFrame) -> pl.DataFrame:
+    """Cells without blanks around them, formulas as they were before we made them harmless."""
+    text = pl.col(pl.String).str.strip_chars()
+    frame = frame.with_columns(text.str.replace(r"^'([=+\-@])", "$1"))
+    empty = pl.col(pl.String)
+    frame = frame.with_columns(pl.when(empty.str.len_bytes() > 0).then(empty))
+    frame = frame.rename(
+        {name: re.sub(r"^'([=+\-@])", r"\1", name.strip()) for name in frame.columns}
+    )
+    nameless = [
+        name
+        for name in frame.columns
+        if (not name or name.startswith(("__UNNAMED__", "_duplicated_"))) and _is_empty(frame[name])
+    ]
+    frame = frame.drop(nameless)
+    return frame.filter(~pl.all_horizontal(pl.all().is_null())) if frame.width else frame
+
+
+def _is_empty(values: pl.Series) -> bool:
+    return values.null_count() == len(values)
+
+
+def check_output(
+    path: Path, force: bool, *, suffixes: Iterable[str], never: Iterable[Path]
+) -> None:
+    """Refuse a path before any work is done for it; those in ``never`` even by force."""
+    suffixes = list(suffixes)
+    if path.suffix.lower() not in suffixes:
+        raise ValueError(f"{path} must end in {' or '.join(suffixes)}.")
+    if not path.parent.is_dir():
+        raise ValueError(f"There is no folder {path.parent}.")
+    if any(path.exists() and other.exists() and path.samefile(other) for other in never):
+        raise ValueError(f"{path} is part of the campaign and is never overwritten: give another.")
+    if path.exists() and not force:
+        raise ValueError(
+            f"{path} exists, and may hold labels: give another name with -o, or --force to "
+            "overwrite it."
+        )
+
+
+def write_sheet(
+    frame: pl.DataFrame,
+    path: Path,
+    *,
+    separator: str = ",",
+    decimal: str = ".",
+    force: bool = False,
+) -> None:
+    """Write a table, whole or not at all; text that a spreadsheet would obey is made harmless."""
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        _put(path, lambda file: frame.write_parquet(file), force)
+        return
+    frame = harmless(frame)
+    if suffix == ".xlsx":
+        _put(path, lambda file: _write_workbook(frame, file), force)
+        return
+    comma = decimal == ","
+    if suffix == ".tsv":
+        separator = "\t"
+    elif comma or separator == "\t":
+        separator = ";" if comma else ","
+    _put(path, lambda file: frame.write_csv(file, separator=separator, decimal_comma=comma), force)
+
+
+def write_text(text: str, path: Path, *, force: bool = False) -> None:
+    """Write a text, whole or not at all."""
+    _put(path, lambda file: file.write(text.encode()), force)
+
+
+def harmless(frame: pl.DataFrame) -> pl.DataFrame:
+    """Text that begins like a formula gets an apostrophe, which `read_sheet` takes away again."""
+    moments = pl.selectors.temporal()
+    frame = frame.with_columns(moments.cast(pl.String))
+    text = pl.col(pl.String)
+    risky = text.str.contains(_FORMULA) & ~text.str.contains(_NUMBER)
+    frame = frame.with_columns(pl.when(risky).then("'" + text).otherwise(text).name.keep())
+    return frame.rename({n: f"'{n}" if re.match(_FORMULA, n) else n for n in frame.columns})
+
+
+def _write_workbook(frame: pl.DataFrame, file: Any) -> None:
+    """Ids and other text as text, so that a spreadsheet keeps 007."""
+    try:
+        import xlsxwriter
+    except ImportError:
+        raise ImportError(
+            "To write .xlsx install XlsxWriter: pip install 'sketchridge[excel]', or give a name "
+            "that ends in .csv."
+        ) from None
+    if len(frame) >= _WORKBOOK:
+        raise ValueError(
+            f"A workbook holds {_WORKBOOK - 1:,} rows below its header, and here are "
+            f"{len(frame):,}: give a name that ends in .csv or .parquet."
+        )
+    plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+    with xlsxwriter.Workbook(file, {**plain, "nan_inf_to_errors": True}) as book:
+        page = book.add_worksheet("points")
+        page.freeze_panes(1, 0)
+        page.write_row(0, 0, frame.columns, book.add_format({"bold": True}))
+        for number, row in enumerate(frame.iter_rows(), start=1):
+            page.write_row(number, 0, ["" if cell is None else cell for cell in row])
+        page.autofit()
+
+
+def _put(path: Path, write: Callable[[Any], Any], force: bool) -> None:
+    """A file that appears at once when it is complete."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=path.suffix)
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o666 & ~_umask())
+            if force:
+                os.replace(temporary, path)
+            else:
+                _link(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except FileExistsError:
+        raise ValueError(
+            f"{path} has come into being in the meantime: give another name, or --force."
+        ) from None
+    except OSError as error:
+        raise OSError(f"{path} could not be written: {error.strerror or error}.") from None
+
+
+def _link(temporary: Path, path: Path) -> None:
+    """Give a file its name, unless another has it."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if path.exists():
+            raise FileExistsError from None
+        os.replace(temporary, path)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).splitlines() or [type(error).__name__]
+    return shown(lines[0]).strip("'\"")

@@ -1,0 +1,200 @@
+"""Labels that come back from the bench in a table, checked before anything is kept."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sketchridge.active.checks import checked_targets
+from sketchridge.campaign.candidates import Candidates
+from sketchridge.campaign.encoding import Encoding, decimal_of, numbers, unit_of
+from sketchridge.campaign.files import Sheet
+from sketchridge.campaign.words import listed, named_rows, nearest, shown
+
+__all__ = ["Labels", "OutOfRange", "check_range", "read_labels", "value_of"]
+
+Array = np.ndarray
+_DIGITS = 1e-6  # to which a spreadsheet keeps a feature, relative
+
+
+class OutOfRange(ValueError):
+    """Labels beyond the range that the campaign expects: to be asked about."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Labels of rows of the pool, and how many rows of the table had none."""
+
+    rows: Array
+    y: Array
+    names: list[str]
+    blank: int
+
+
+def read_labels(sheet: Sheet, encoding: Encoding, candidates: Candidates) -> Labels:
+    """The labels in a table; rows without one are left out.
+
+    Anything else that is not one finite label for each id is a ValueError that names the rows.
+    """
+    frame = sheet.frame
+    name = candidates.ids.name
+    column = _label_column(sheet, encoding)
+    if name not in frame.columns:
+        raise ValueError(
+            f"{sheet.name} has no column {shown(name)}, which names the points; it has "
+            f"{listed(frame.columns)}.{nearest(name, frame.columns)}"
+        )
+    cells = _without_unit(frame[column], encoding, sheet)
+    blank = cells.is_null().to_numpy()
+    if blank.all():
+        raise ValueError(
+            f"{sheet.name} holds no labels: the column {shown(column)} is empty in all "
+            f"{len(frame):,} rows."
+        )
+    told = frame.filter(pl.Series(~blank))
+    places = np.flatnonzero(~blank)
+    ids = told[name].cast(pl.String)
+    rows = candidates.rows(ids)
+    y = numbers(
+        cells.filter(pl.Series(~blank)), decimal_of(sheet, _numeric(sheet, encoding, column))
+    )
+    again = pl.Series(rows).is_duplicated().to_numpy()
+    found = [
+        *_problem("ids that are not in the pool", rows < 0, ids, places, candidates.meant),
+        *_problem("repeated ids", again & (rows >= 0), ids, places),
+        *_problem(
+            f"a {shown(encoding.target)} that is no finite number",
+            ~np.isfinite(y),
+            pl.select(ids + ": " + told[column].cast(pl.String)).to_series(),
+            places,
+        ),
+    ]
+    if found:
+        raise ValueError(
+            f"{sheet.name} was refused and nothing was changed: {'; '.join(found)}. Rows are "
+            "counted from 1, below the header. Leave a cell empty for what is not measured yet; "
+            "`sketchridge campaign fail` is for what cannot be measured."
+        )
+    _check_features(sheet, told, rows, places, encoding, candidates)
+    checked_targets(y)
+    return Labels(rows, y, candidates.names(rows), int(blank.sum()))
+
+
+def check_range(labels: Labels, encoding: Encoding) -> None:
+    """`OutOfRange` where labels are not between what the campaign expects."""
+    low = -np.inf if encoding.low is None else encoding.low
+    high = np.inf if encoding.high is None else encoding.high
+    wrong = np.flatnonzero((labels.y < low) | (labels.y > high))
+    if len(wrong):
+        some = ", ".join(f"{labels.names[i]}: {labels.y[i]:g}" for i in wrong[:10])
+        unit = f" {encoding.unit}" if encoding.unit else ""
+        raise OutOfRange(
+            f"{encoding.target} is expected from {low:g} to {high:g}{unit}, but {len(wrong)} "
+            f"labels are not ({some}). If they are right, say so with --yes; nothing was changed."
+        )
+
+
+def value_of(text: str, encoding: Encoding) -> float:
+    """A label as someone types it: with a decimal point or comma, and perhaps the unit."""
+    bare = text.strip()
+    if encoding.unit:
+        bare = bare.removesuffix(encoding.unit).strip()
+    if re.fullmatch(r"[+-]?\d+,\d+", bare):
+        bare = bare.replace(",", ".")
+    try:
+        value = float(bare)
+    except ValueError:
+        value = np.nan
+    if not np.isfinite(value):
+        raise ValueError(f"{shown(text)} is no finite number.")
+    checked_targets([value])
+    return value
+
+
+def _label_column(sheet: Sheet, encoding: Encoding) -> str:
+    """The column with the labels, whose heading may have the unit beside the name."""
+    for column in sheet.frame.columns:
+        name, unit = unit_of(column)
+        if column in (encoding.target, encoding.heading):
+            return column
+        if name == encoding.target and unit:
+            wanted = f"in {encoding.unit}" if encoding.unit else "without a unit"
+            raise ValueError(
+                f"{sheet.name} gives {shown(encoding.target)} in {shown(unit)}, but the campaign "
+                f"has it {wanted}: convert the values and correct the heading."
+            )
+    raise ValueError(
+        f"{sheet.name} has no column {shown(encoding.target)}; it needs the ids and "
+        f"{shown(encoding.target)}, and has {listed(sheet.frame.columns)}."
+        f"{nearest(encoding.target, sheet.frame.columns)}"
+    )
+
+
+def _without_unit(cells: pl.Series, encoding: Encoding, sheet: Sheet) -> pl.Series:
+    """Cells such as 12.5 mg/L as numbers; another unit is a ValueError."""
+    if cells.dtype != pl.String:
+        return cells
+    if encoding.unit:
+        cells = cells.str.strip_suffix(encoding.unit).str.strip_chars()
+    parts = cells.str.extract_groups(r"^([+-]?[\d.,]+(?:[eE][+-]?\d+)?)\s*([^\d\s.,eE+-].*)$")
+    value, unit = parts.struct.field("1"), parts.struct.field("2").str.strip_chars()
+    given = unit.drop_nulls().unique(maintain_order=True)
+    wrong = [u for u in given.to_list() if u != encoding.unit]
+    if wrong:
+        wanted = f"in {encoding.unit}" if encoding.unit else "as plain numbers"
+        raise ValueError(
+            f"{sheet.name} has labels with {listed(wrong)} behind the number, but "
+            f"{shown(encoding.target)} is expected {wanted}: convert them and leave the unit out."
+        )
+    return value.fill_null(cells)
+
+
+def _numeric(sheet: Sheet, encoding: Encoding, column: str) -> list[str]:
+    features = [f.name for f in encoding.features if f.values is None]
+    return [column, *(name for name in features if name in sheet.frame.columns)]
+
+
+def _problem(
+    what: str, bad: Array, values: pl.Series, places: Array, hint: Any = None
+) -> list[str]:
+    if not bad.any():
+        return []
+    some = values.filter(pl.Series(bad)).unique(maintain_order=True)
+    more = hint(str(some[0])) if hint is not None else ""
+    return [f"{what} in {named_rows(places[bad])} ({listed(some)}){more.rstrip('.')}"]
+
+
+def _check_features(
+    sheet: Sheet,
+    told: pl.DataFrame,
+    rows: Array,
+    places: Array,
+    encoding: Encoding,
+    candidates: Candidates,
+) -> None:
+    """ValueError where a row's features are not those of its id: a table that was sorted by one
+    column without the others looks like that."""
+    decimal = decimal_of(sheet, _numeric(sheet, encoding, _label_column(sheet, encoding)))
+    for feature in encoding.features:
+        if feature.name not in told.columns:
+            continue
+        ours = candidates.take(rows, [feature.name])[feature.name]
+        if feature.values is not None:
+            differs = (told[feature.name].cast(pl.String) != ours.cast(pl.String)).to_numpy()
+        else:
+            x, wanted = numbers(told[feature.name], decimal), ours.cast(pl.Float64).to_numpy()
+            differs = np.abs(x - wanted) > _DIGITS * np.maximum(np.abs(wanted), 1e-300)
+        wrong = np.flatnonzero(differs)
+        if len(wrong):
+            i = int(wrong[0])
+            raise ValueError(
+                f"{sheet.name} was refused and nothing was changed: in row {places[i] + 1:,} "
+                f"{shown(candidates.name(rows[i]))} has {shown(feature.name)} = "
+                f"{told[feature.name][i]}, but {ours[i]} in the pool ({len(wrong)} such rows). "
+                "Was the table sorted by one column without the others? Labels would go to wrong "
+                "points."
+            )

@@ -1,0 +1,321 @@
+"""What can be done with a campaign that began from a table: one method for each command.
+
+The command line and a page call these; they ask for nothing and print nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from sketchridge.active.sql import SQLStore
+from sketchridge.active.store import Refused
+from sketchridge.campaign.candidates import Candidates, described, free_name
+from sketchridge.campaign.encoding import Encoding
+from sketchridge.campaign.files import read_sheet
+from sketchridge.campaign.labels import Labels, check_range, read_labels, value_of
+from sketchridge.campaign.tables import Given, first_table, later_table
+from sketchridge.campaign.words import listed, named_rows
+
+if TYPE_CHECKING:
+    from sketchridge.active import ActiveLearner
+
+__all__ = ["Campaign", "Told"]
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Told:
+    """What became of labels that were told."""
+
+    new: int
+    total: int
+    pending: int
+    blank: int  # rows of the table that had no label
+    stop: str  # why to stop, or nothing
+
+
+class Campaign:
+    """A campaign in a store, by the names in its table.
+
+    Each method is one transaction; what is refused changes nothing.
+    """
+
+    def __init__(self, store: SQLStore, encoding: Encoding, pool: Path | None = None) -> None:
+        self._store = store
+        self._pool = pool
+        self.encoding = encoding
+        self._candidates: tuple[int, Candidates] | None = None
+        self._learner: ActiveLearner | None = None
+
+    @classmethod
+    def create(
+        cls,
+        address: str,
+        path: Path,
+        *,
+        target: str,
+        estimator: Any,
+        batch_size: int = 30,
+        acquisition: str = "weighted",
+        score: str = "auto",
+        stop: Any = None,
+        seed: int = 0,
+        by: str = "",
+        **columns: Any,
+    ) -> Campaign:
+        """Start a campaign over the rows of a table; labels that it holds already are told.
+
+        ``columns`` are those of `encoding_of`.
+        """
+        from sketchridge.active import ActiveLearner
+
+        table = first_table(path, target, columns)
+        notes = {"encoding": table.encoding.plain(), "style": table.style, "seed": seed}
+        store = SQLStore(address, notes=notes, file=(described(path), table.data))
+        learner = ActiveLearner(
+            estimator,
+            table.matrix(),
+            batch_size=batch_size,
+            acquisition=acquisition,
+            score=score,
+            stop=stop,
+            store=store,
+            random_state=seed,
+        )
+        learner.tell(table.rows, table.y, names=table.names(), by=by)
+        campaign = cls(store, table.encoding, path)
+        campaign._learner = learner
+        return campaign
+
+    @classmethod
+    def open(cls, address: str, pool: Path | None = None) -> Campaign:
+        """A campaign that was started from a table; ``pool`` says where that is now."""
+        store = SQLStore.open(address)
+        notes = store.settings().get("notes") or {}
+        if "encoding" not in notes:
+            raise ValueError(
+                "This campaign was not started from the command line: continue it in Python with "
+                "ActiveLearner.resume."
+            )
+        return cls(store, Encoding.of(notes["encoding"]), pool)
+
+    @property
+    def style(self) -> dict[str, str]:
+        """How the campaign's first table is written, and sheets for the bench with it."""
+        return self._store.settings()["notes"]["style"]
+
+    @property
+    def paths(self) -> list[Path]:
+        """Files that belong to the campaign and are never overwritten."""
+        tables = [Path(about["path"]) for about, _ in self._store.files()]
+        return tables if self._store.path is None else [self._store.path, *tables]
+
+    @property
+    def candidates(self) -> Candidates:
+        """The rows of the pool by name, with what others have added in the meantime."""
+        size = self._store.size()
+        if self._candidates is None or self._candidates[0] != size:
+            self._candidates = size, Candidates(self.encoding, self._store, self._pool)
+        return self._candidates[1]
+
+    @property
+    def learner(self) -> ActiveLearner:
+        """The learner, which knows rows by their numbers."""
+        from sketchridge.active import ActiveLearner
+
+        if self._learner is None:
+            kept = all(part.points is not None for part in self._store.parts())
+            points = None if kept else self.candidates.matrix()
+            self._learner = ActiveLearner.resume(self._store, points)
+        return self._learner
+
+    # Asking and telling
+
+    def ask(self, n: int | None = None) -> pl.DataFrame:
+        """The points to measure next, with an empty column for the labels."""
+        ids, probability = self.learner.ask(n, return_probability=True)
+        return self._sheet(ids, {"probability": probability})
+
+    def pending(self) -> pl.DataFrame:
+        """The points that were asked for and are neither told, released nor failed."""
+        ids = self._store.pending()
+        chances = {draw.id: draw.probability for draw in self._store.draws()}
+        return self._sheet(ids, {"probability": [chances[i] for i in ids.tolist()]})
+
+    def _sheet(self, rows: Array, columns: Mapping[str, Any]) -> pl.DataFrame:
+        empty = pl.Series(self.encoding.heading, [None] * len(rows), dtype=pl.Float64)
+        return self.candidates.select(rows, columns, empty)
+
+    def tell(self, path: Path, *, accept: bool = False, by: str = "") -> Told:
+        """Keep the labels in a table; rows without one stay as they are.
+
+        ``accept`` keeps labels beyond the campaign's range too.
+        """
+        labels = read_labels(read_sheet(path), self.encoding, self.candidates)
+        if not accept:
+            check_range(labels, self.encoding)
+        before = len(self._store.labels()[0])
+        try:
+            self._store.tell(labels.rows, labels.y[:, None], names=labels.names, by=by)
+        except ValueError as error:
+            raise ValueError(
+                f"{path} was refused and nothing was changed: {self._in_names(error)}"
+            ) from None
+        return self._told(before, labels.blank)
+
+    def _told(self, before: int, blank: int) -> Told:
+        total = len(self._store.labels()[0])
+        pending = len(self._store.pending())
+        stop = self.learner.stop_reason_ if self.learner.should_stop() else ""
+        return Told(total - before, total, pending, blank, stop)
+
+    def amend(
+        self, name: str, value: str, *, accept: bool = False, by: str = "", note: str = ""
+    ) -> tuple[float, float]:
+        """Correct a label: what it was, and what it is."""
+        rows = self.candidates.known_rows([name])
+        new = value_of(value, self.encoding)
+        if not accept:
+            check_range(Labels(rows, np.array([new]), [name], 0), self.encoding)
+        known, Y = self._store.labels()
+        self._on_rows(lambda: self._store.amend(rows, np.array([[new]]), by=by, note=note))
+        return float(Y[known == rows[0]][0, 0]), new
+
+    def amend_table(self, path: Path, *, accept: bool = False, by: str = "", note: str = "") -> int:
+        """Correct the labels that a table has otherwise: how many those are."""
+        labels = read_labels(read_sheet(path), self.encoding, self.candidates)
+        if not accept:
+            check_range(labels, self.encoding)
+        before = self._store.edition()
+        Y = labels.y[:, None]
+        self._on_rows(lambda: self._store.amend(labels.rows, Y, by=by, note=note))
+        return self._store.edition() - before
+
+    def retract(self, names: Sequence[str], *, by: str = "", note: str = "") -> None:
+        """Take labels back that are not of these points."""
+        rows = self.candidates.known_rows(names)
+        self._on_rows(lambda: self._store.retract(rows, by=by, note=note))
+
+    def fail(self, names: Sequence[str], *, by: str = "", note: str = "") -> None:
+        """Points that cannot be measured: they are never asked for again."""
+        rows = self.candidates.known_rows(names)
+        self._on_rows(lambda: self._store.fail(rows, by=by, note=note))
+
+    def release(self, names: Sequence[str] | None) -> int:
+        """Let points be asked for again; None is for all that are pending. How many they are."""
+        rows = self._store.pending() if names is None else self.candidates.known_rows(names)
+        self._on_rows(lambda: self._store.release(rows))
+        return len(rows)
+
+    def add(self, path: Path, *, by: str = "") -> tuple[int, int]:
+        """Further candidates from a table with the same columns: how many, and how many of them
+        are labeled already."""
+        table = later_table(path, self.encoding)
+        self._check_new(table, path)
+        learner = self.learner
+        self._learner = None  # until all is kept: it would know rows that the store does not
+        with self._store.transaction():
+            new = learner.add(table.matrix())
+            self._store.attach(described(path), table.data)
+            if len(table.rows):
+                Y = table.y[:, None]
+                names = table.names(int(new[0]))
+                self._store.tell(new[table.rows], Y, names=names, by=by)
+        self._learner = learner
+        return len(table.source), len(table.rows)
+
+    def _check_new(self, table: Given, path: Path) -> None:
+        """ValueError where the pool has an id of a table already."""
+        if self.encoding.id is None:
+            return
+        ids = table.source.column(self.encoding.id).cast(pl.String)
+        known = self.candidates.rows(ids) >= 0
+        if known.any():
+            raise ValueError(
+                f"{path} was refused and nothing was changed: its "
+                f"{named_rows(np.flatnonzero(known))} have ids that the pool has already "
+                f"({listed(ids.filter(pl.Series(known)))})."
+            )
+
+    def _on_rows(self, work: Any) -> None:
+        """Do something, and speak of points by their names where it cannot be done."""
+        try:
+            work()
+        except Refused as error:
+            raise ValueError(self._in_names(error)) from None
+
+    def _in_names(self, error: ValueError) -> str:
+        return error.named(self.candidates.name) if isinstance(error, Refused) else str(error)
+
+    # Looking
+
+    def predict(self, path: Path | None = None, *, confidence: float = 0.95) -> pl.DataFrame:
+        """Predictions for all candidates, or for the rows of a table: `prediction_columns`."""
+        from sketchridge.campaign.predictions import prediction_columns
+
+        estimator = self.learner.estimator_
+        if path is None:
+            X = self.learner.pool_[slice(None)]
+            labels = self._labels_by_row(len(X))
+            columns = prediction_columns(estimator, X, confidence)
+            return self.candidates.select(np.arange(len(X)), columns, labels)
+        sheet = read_sheet(path)
+        frame = self.encoding.read(sheet, ids=self.encoding.id in sheet.frame.columns)
+        made = prediction_columns(estimator, self.encoding.matrix(frame), confidence)
+        taken = set(frame.columns)
+        return frame.with_columns([pl.Series(free_name(n, taken), v) for n, v in made.items()])
+
+    def export(self, *, confidence: float = 0.95) -> pl.DataFrame:
+        """Every label with its features, its draw, and what is predicted there."""
+        from sketchridge.campaign.predictions import prediction_columns
+
+        ids, Y = self._store.labels()
+        drawn = {draw.id: draw for draw in self._store.draws() if not draw.released}
+        found = [drawn.get(i) for i in ids.tolist()]
+        columns: dict[str, Any] = {
+            "round": [None if draw is None else draw.round for draw in found],
+            "probability": [None if draw is None else draw.probability for draw in found],
+            "corrected": np.isin(ids, [change.id for change in self._store.changes()]),
+        }
+        if len(ids) > 1:
+            X = self.learner.pool_[ids]
+            columns |= prediction_columns(self.learner.estimator_, X, confidence)
+        return self.candidates.select(ids, columns, pl.Series(Y[: len(ids), 0]))
+
+    def _labels_by_row(self, size: int) -> pl.Series:
+        ids, Y = self._store.labels()
+        values: list[float | None] = [None] * size
+        for i, y in zip(ids.tolist(), Y[:, 0].tolist(), strict=True):
+            values[i] = y
+        return pl.Series(self.encoding.heading, values, dtype=pl.Float64)
+
+    def gain(self) -> str:
+        """What the next points are expected to teach, in a sentence."""
+        learner = self.learner
+        if not len(learner.open_ids_):
+            return "Every point is labeled, pending or failed: there is nothing left to ask for."
+        ours, even = learner.expected_gain()
+        compared = f"against {even:.1%} with points drawn evenly"
+        if abs(ours - even) < 0.1 * max(ours, even):
+            compared = "about as with points drawn evenly"
+        return (
+            f"Expected gain of the next {len(learner.preview())} points: the pool's mean posterior "
+            f"variance falls by {ours:.1%}, {compared}."
+        )
+
+    def report(self) -> str:
+        """One HTML page about the campaign."""
+        from sketchridge.campaign.report import campaign_page
+
+        if len(self._store.labels()[0]) < 2:
+            raise ValueError(
+                "There is nothing to report yet: it takes two labels for a first model."
+            )
+        return campaign_page(self)

@@ -1,0 +1,76 @@
+"""Where a campaign stands, from its record alone: no model is fitted, and nothing large imported,
+so that the answer comes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sketchridge.active.sql import SQLStore
+from sketchridge.active.stopping import stop_rules_from
+
+__all__ = ["Overview", "overview"]
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Numbers of points and labels, rounds, and the labels that stand out."""
+
+    target: str
+    unit: str
+    size: int
+    labels: int
+    pending: int
+    failed: int
+    corrected: int
+    unlearned: int  # labels, or corrections, since the last round
+    history: Sequence[Mapping[str, Any]]
+    lowest: tuple[str, float] | None
+    highest: tuple[str, float] | None
+    stop: str  # why to stop, or nothing
+    settings: Mapping[str, Any]
+
+    @property
+    def errors(self) -> list[float]:
+        """Root mean squared leave-one-out errors by round, in units of y."""
+        return [float(np.sqrt(row["loo_error"])) for row in self.history if "loo_error" in row]
+
+
+def overview(store: SQLStore) -> Overview:
+    """The record of a campaign, in short."""
+    settings = store.settings()
+    notes = settings.get("notes") or {}
+    encoding = notes.get("encoding") or {}
+    ids, Y = store.labels()
+    size = store.size()
+    failed = len(store.failed())
+    rounds = store.rounds()
+    history = [{"round": r.number + 1, "labels": r.labels, **r.metrics} for r in rounds]
+    edition = store.edition()
+    last = (rounds[-1].labels, rounds[-1].edition) if rounds else (0, 0)
+    names = store.names()
+    y = Y[:, 0] if len(ids) else np.empty(0)
+    named = [
+        (names.get(i, str(i)), value) for i, value in zip(ids.tolist(), y.tolist(), strict=True)
+    ]
+    reasons = [rule.reason(len(ids), history) for rule in stop_rules_from(settings["stop"])]
+    if len(ids) + failed == size:
+        reasons.insert(0, "every point of the pool is labeled" + (" or failed" if failed else ""))
+    return Overview(
+        target=encoding.get("target", "y"),
+        unit=encoding.get("unit", ""),
+        size=size,
+        labels=len(ids),
+        pending=len(store.pending()),
+        failed=failed,
+        corrected=edition,
+        unlearned=max(len(ids) - last[0], 0) + edition - last[1],
+        history=history,
+        lowest=min(named, key=lambda pair: pair[1], default=None),
+        highest=max(named, key=lambda pair: pair[1], default=None),
+        stop="; ".join(reason for reason in reasons if reason),
+        settings={**settings, "seed": notes.get("seed", settings["seed"])},
+    )

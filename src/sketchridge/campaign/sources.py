@@ -1,0 +1,183 @@
+"""Where the rows of a campaign's tables are: in memory, or in a Parquet file that is read a piece
+at a time because it is large."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from sketchridge.campaign.encoding import Encoding, Feature, check_names, encoding_of
+from sketchridge.campaign.files import Sheet
+from sketchridge.campaign.words import shown
+
+__all__ = ["InMemory", "OnDisk", "Source", "encoding_on_disk", "is_large", "joint_matrix"]
+
+Array = np.ndarray
+_LARGE = 2**26  # bytes of numbers in a Parquet file above which it is read in pieces
+_PIECE = 2**17  # rows of a piece
+
+
+class Source(ABC):
+    """A typed table."""
+
+    columns: list[str]
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def column(self, name: str) -> pl.Series:
+        """A column, whole."""
+
+    @abstractmethod
+    def take(self, rows: Array, columns: Sequence[str]) -> pl.DataFrame:
+        """Some columns of some rows, in that order."""
+
+    @abstractmethod
+    def pieces(self) -> Iterator[pl.DataFrame]:
+        """All rows, some at a time."""
+
+
+class InMemory(Source):
+    """A table that is here."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self.frame = frame
+        self.columns = frame.columns
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def column(self, name: str) -> pl.Series:
+        return self.frame[name]
+
+    def take(self, rows: Array, columns: Sequence[str]) -> pl.DataFrame:
+        return self.frame.select(columns)[rows]
+
+    def pieces(self) -> Iterator[pl.DataFrame]:
+        yield self.frame
+
+
+class OnDisk(Source):
+    """A table in a Parquet file."""
+
+    def __init__(self, path: Path, encoding: Encoding) -> None:
+        self._path = path
+        self._encoding = encoding
+        self._scan = pl.scan_parquet(path)
+        self.columns = self._scan.collect_schema().names()
+        self._rows = int(self._scan.select(pl.len()).collect().item())
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def column(self, name: str) -> pl.Series:
+        return pl.read_parquet(self._path, columns=[name])[name]
+
+    def take(self, rows: Array, columns: Sequence[str]) -> pl.DataFrame:
+        wanted, back = np.unique(rows, return_inverse=True)
+        number = "__row__"
+        found = (
+            self._scan.select(columns)
+            .with_row_index(number)
+            .filter(pl.col(number).is_in(pl.Series(wanted, dtype=pl.UInt32).implode()))
+            .collect()
+        )
+        return found.drop(number)[back]
+
+    def pieces(self) -> Iterator[pl.DataFrame]:
+        """Each checked as a small table is."""
+        for piece in _pieces(self._path):
+            yield self._encoding.read(piece, ids=False)
+
+
+def is_large(path: Path) -> bool:
+    """Whether a file is to be read in pieces."""
+    if path.suffix.lower() != ".parquet" or not path.is_file():
+        return False
+    scan = pl.scan_parquet(path)
+    width = len(scan.collect_schema())
+    return 8 * width * int(scan.select(pl.len()).collect().item()) > _LARGE
+
+
+def encoding_on_disk(path: Path, *, scale: bool = True, **options: object) -> Encoding:
+    """`encoding_of` for a Parquet file that is read in pieces: categories and columns of text are
+    those of its first piece; means and spreads are those of all rows."""
+    first = next(_pieces(path))
+    found, _ = encoding_of(first, scale=False, **options)  # type: ignore[arg-type]
+    count = 0
+    numeric = [feature.name for feature in found.features if feature.values is None]
+    mean = np.zeros(len(numeric))
+    squares = np.zeros(len(numeric))
+    values: dict[str, set[str]] = {feature.name: set() for feature in found.categories}
+    for piece in _pieces(path):
+        X = _numbers(piece, numeric)
+        new, total = X.mean(axis=0), count + len(X)
+        squares += ((X - new) ** 2).sum(axis=0) + (new - mean) ** 2 * (count * len(X) / total)
+        mean += (new - mean) * (len(X) / total)
+        count = total
+        for name, seen in values.items():
+            seen |= set(piece.frame[name].cast(pl.String).unique().to_list())
+    for name, seen in values.items():
+        if None in seen:
+            raise ValueError(f"The category {shown(name)} is missing in some rows of {path}.")
+    spread = np.sqrt(squares / max(count, 1))
+    made = {name: Feature(name, values=sorted(seen)) for name, seen in values.items()}
+    if scale:
+        scaled = zip(numeric, mean.tolist(), spread.tolist(), strict=True)
+        made |= {name: Feature(name, m, s if s > 0 else 1.0) for name, m, s in scaled}
+    features = [asdict(made.get(feature.name, feature)) for feature in found.features]
+    if found.id is not None:
+        check_names(pl.read_parquet(path, columns=[found.id])[found.id], str(path))
+    return Encoding.of({**found.plain(), "features": features})
+
+
+def _numbers(piece: Sheet, names: list[str]) -> Array:
+    X = piece.frame.select(names).cast(pl.Float64).fill_null(np.nan).to_numpy()
+    if not np.isfinite(X).all():
+        bad = names[int(np.argmin(np.isfinite(X).all(axis=0)))]
+        raise ValueError(
+            f"The column {shown(bad)} of {piece.name} has missing or infinite values: remove or "
+            "fill such rows first."
+        )
+    return X
+
+
+def _pieces(path: Path) -> Iterator[Sheet]:
+    scan = pl.scan_parquet(path)
+    rows = int(scan.select(pl.len()).collect().item())
+    for start in range(0, max(rows, 1), _PIECE):
+        yield Sheet(scan.slice(start, _PIECE).collect(), str(path))
+
+
+def joint_matrix(sources: Sequence[Source], encoding: Encoding) -> Array:
+    """The features of all tables: in memory, or mapped from a file without a name where a table is
+    on disk."""
+    if all(isinstance(source, InMemory) for source in sources):
+        parts = [encoding.matrix(piece) for source in sources for piece in source.pieces()]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    rows = sum(map(len, sources))
+    width = 0
+    file = tempfile.TemporaryFile()  # noqa: SIM115, the mapping keeps it
+    try:
+        for source in sources:
+            for piece in source.pieces():
+                X = encoding.matrix(piece)
+                width = X.shape[1]
+                file.write(X.data)
+        file.flush()
+    except OSError as error:
+        raise OSError(
+            f"The features of {rows:,} points do not fit into the temporary folder "
+            f"{tempfile.gettempdir()} ({error.strerror or error}): set TMPDIR to one with more "
+            "room."
+        ) from None
+    os.fsync(file.fileno())
+    return np.memmap(file, dtype=float, mode="r", shape=(rows, width))

@@ -1,0 +1,97 @@
+"""The table that a campaign begins from, and those that are added to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sketchridge.active.checks import checked_targets
+from sketchridge.campaign.candidates import packed
+from sketchridge.campaign.encoding import Encoding, decimal_of, encoding_of, numbers, style_of
+from sketchridge.campaign.files import Sheet, read_sheet
+from sketchridge.campaign.sources import (
+    InMemory,
+    OnDisk,
+    Source,
+    encoding_on_disk,
+    is_large,
+    joint_matrix,
+)
+from sketchridge.campaign.words import named_rows, shown
+
+__all__ = ["Given", "first_table", "later_table"]
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A table with its encoding, and the labels that it holds already."""
+
+    source: Source
+    encoding: Encoding
+    style: dict[str, str]
+    rows: Array  # that are labeled
+    y: Array  # their labels
+    data: bytes | None  # the table, where the store can keep it
+
+    def matrix(self) -> Array:
+        """The features."""
+        return joint_matrix([self.source], self.encoding)
+
+    def names(self, first: int = 0) -> list[str]:
+        """Of the rows that are labeled; ``first`` is the number of the table's first row."""
+        if self.encoding.id is None:
+            return [str(first + row) for row in self.rows]
+        return self.source.column(self.encoding.id).cast(pl.String)[self.rows].to_list()
+
+
+def first_table(path: Path, target: str, options: Mapping[str, Any]) -> Given:
+    """What a campaign begins from; ``options`` are those of `encoding_of`."""
+    if is_large(path):
+        encoding = encoding_on_disk(path, target=target, **options)
+        return _given(OnDisk(path, encoding), encoding, Sheet(pl.DataFrame(), str(path)))
+    sheet = read_sheet(path)
+    encoding, frame = encoding_of(sheet, target=target, **options)
+    return _given(InMemory(frame), encoding, sheet)
+
+
+def later_table(path: Path, encoding: Encoding) -> Given:
+    """Further candidates, with the columns of the first."""
+    if is_large(path):
+        return _given(OnDisk(path, encoding), encoding, Sheet(pl.DataFrame(), str(path)))
+    sheet = read_sheet(path)
+    return _given(InMemory(encoding.read(sheet)), encoding, sheet)
+
+
+def _given(source: Source, encoding: Encoding, sheet: Sheet) -> Given:
+    rows, y = _known_labels(source, encoding, sheet)
+    in_memory = isinstance(source, InMemory)
+    style = style_of(sheet, encoding) if in_memory else {"separator": ",", "decimal": "."}
+    data = packed(source.frame) if isinstance(source, InMemory) else None
+    return Given(source, encoding, style, rows, y, data)
+
+
+def _known_labels(source: Source, encoding: Encoding, sheet: Sheet) -> tuple[Array, Array]:
+    """Rows of a table whose target is there already, and its values."""
+    names = (encoding.target, encoding.heading)
+    column = next((name for name in names if name in source.columns), None)
+    if column is None:
+        return np.empty(0, dtype=np.int64), np.empty(0)
+    cells = source.column(column)
+    decimal = decimal_of(sheet, [column]) if isinstance(source, InMemory) else "."
+    y = numbers(cells, decimal)
+    rows = np.flatnonzero(~cells.is_null().to_numpy())
+    bad = rows[~np.isfinite(y[rows])]
+    if len(bad):
+        raise ValueError(
+            f"The target {shown(encoding.target)} is not a number in {named_rows(bad)} of "
+            f"{sheet.name}."
+        )
+    checked_targets(y[rows])
+    return rows, y[rows]

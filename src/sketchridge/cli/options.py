@@ -1,0 +1,72 @@
+"""Options that several commands have, and how they are understood."""
+
+from __future__ import annotations
+
+import getpass
+from math import inf, nan
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "DEFAULT",
+    "FILE",
+    "By",
+    "Confidence",
+    "Force",
+    "Ids",
+    "Note",
+    "Output",
+    "PoolPath",
+    "Store",
+    "Yes",
+    "limits_of",
+    "who",
+]
+
+Store = Annotated[
+    str,
+    typer.Option(
+        envvar="SKETCHRIDGE_STORE", help="Where the campaign is kept, an SQLAlchemy address."
+    ),
+]
+PoolPath = Annotated[
+    Path | None, typer.Option("--pool", help="The first table, where it has moved.")
+]
+Output = Annotated[
+    Path, typer.Option("-o", "--output", help="A .csv, .tsv, .xlsx or .parquet file.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")]
+By = Annotated[str | None, typer.Option(help="Who did it, for the record.")]
+Note = Annotated[str, typer.Option(help="Why, for the record.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Keep labels beyond the range too.")]
+Confidence = Annotated[float, typer.Option(help="Share of measurements in the intervals.")]
+Ids = Annotated[list[str] | None, typer.Argument(help="Ids of points.")]
+DEFAULT = "sqlite:///campaign.db"
+FILE = "A .csv, .tsv, .xlsx or .parquet file"
+
+
+def limits_of(text: str | None) -> tuple[float | None, float | None]:
+    """A range such as 0:100, 0: or :100."""
+    if text is None:
+        return None, None
+    low, colon, high = text.partition(":")
+    try:
+        lowest = float(low) if low.strip() else -inf
+        highest = float(high) if high.strip() else inf
+    except ValueError:
+        lowest = highest = nan
+    if not colon or not lowest < highest:
+        raise ValueError(f"--range needs two numbers such as 0:100, got {text!r}.")
+    return (lowest if lowest > -inf else None), (highest if highest < inf else None)
+
+
+def who(by: str | None) -> str:
+    """Who is at the terminal, where that can be known."""
+    if by is not None:
+        return by
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return ""

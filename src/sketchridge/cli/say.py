@@ -1,0 +1,46 @@
+"""Words on the terminal: names of others are shown as they are, and never obeyed."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from rich.console import Console
+from rich.text import Text
+
+__all__ = ["bars", "console", "counted", "say", "visible"]
+
+console = Console(soft_wrap=True, highlight=False)
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def say(sentence: str, *, lead: str = "") -> None:
+    """Print a sentence, with a lead in bold."""
+    console.print(Text.assemble((lead, "bold"), " " if lead else "", visible(sentence)))
+
+
+def visible(text: str) -> str:
+    """A text in which control characters are spelled out, but for the ends of lines.
+
+    >>> visible("a\\x1b[31mb")
+    'a\\\\x1b[31mb'
+    """
+    return "".join(
+        c if c == "\n" or unicodedata.category(c) not in ("Cc", "Cf") else repr(c)[1:-1]
+        for c in text
+    )
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "point"), counted(2000, "point")
+    ('1 point', '2,000 points')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def bars(values: list[float]) -> str:
+    """Numbers as a row of bars."""
+    low, high = min(values), max(values)
+    span = (high - low) or 1.0
+    return "".join(_BARS[round(7 * (value - low) / span)] for value in values[-60:])

@@ -1,0 +1,61 @@
+"""A campaign that the first version started from the terminal."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sketchridge.active.sql import SQLStore
+
+SCRIPT = Path(__file__).parents[1] / "active" / "version1" / "sketched.sql"
+
+
+@pytest.fixture
+def old(home):
+    """Its pool is that of a table beside it, scaled as the first version did."""
+    rng = np.random.default_rng(0)
+    ids = [f"{i:03d}" for i in range(40)]
+    frame = pl.DataFrame({"id": ids, "a": rng.random(40), "b": rng.integers(0, 9, 40)})
+    frame.write_csv("pool.csv")
+    raw = frame.select(pl.col("a", "b").cast(pl.Float64)).to_numpy()
+    X = (raw - raw.mean(axis=0)) / raw.std(axis=0)
+    from sketchridge.active.pool import Pool
+
+    with sqlite3.connect(home / "campaign.db") as database:
+        database.executescript(SCRIPT.read_text())
+        (text,) = database.execute("SELECT settings FROM sketchridge_campaign").fetchone()
+        settings = json.loads(text)
+        settings["fingerprint"] = Pool(X).fingerprints[0]
+        path = str(home / "pool.csv")
+        settings["notes"] = {"path": path, "target": "y", "id": None, "ignore": [], "scale": True}
+        update = "UPDATE sketchridge_campaign SET settings = ?, pool = NULL"
+        database.execute(update, [json.dumps(settings)])
+    database.close()
+    return home
+
+
+def test_it_is_brought_over_and_goes_on(old, run):
+    assert "campaign migrate" in run("status", code=1)
+    labels = 15
+    assert "tables of version 1 and can be continued" in run("migrate")
+    assert f"{labels} labels and 2 pending of 40 points" in run("status")
+    run("ask", "-n", 4, "-o", "next.csv")
+    sheet = pl.read_csv("next.csv", infer_schema=False)
+    assert sheet.columns == ["id", "a", "b", "probability", "y"]
+    run("migrate")
+
+
+def test_it_waits_for_its_table(old, run):
+    (old / "pool.csv").rename(old / "moved.csv")
+    assert "say where it is with --pool" in run("migrate", code=1)
+    pl.read_csv("moved.csv").reverse().write_csv("other.csv")
+    assert "not the table that the campaign began from" in run(
+        "migrate", "--pool", "other.csv", code=1
+    )
+    run("migrate", "--pool", "moved.csv")
+    assert len(SQLStore.open("sqlite:///campaign.db").labels()[0]) == 15
