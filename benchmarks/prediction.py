@@ -392,21 +392,14 @@ def report(rows: list[Found], out: Path) -> None:
         ),
     ]
     counts = {m: len({r["split"] for r in rows if r["method"] == m}) for m in methods}
-    where = [
-        f"{method} on {table} ({machine})"
-        for method, table, machine in sorted(
-            {(r["method"], r["table"], r["machine"]) for r in rows if r["method"] == OURS}
-        )
-    ]
     parts = [
         "Command: `python benchmarks/prediction.py --data FOLDER`. Splits: "
         + ", ".join(f"{method} {count}" for method, count in counts.items())
         + ". Ratios are over the splits that both have.",
-        "Peers ran on "
-        + " and ".join(sorted({r["machine"] for r in rows if r["method"] != OURS}))
-        + "; "
-        + ", ".join(where)
-        + ".",
+        "Machines: "
+        + ", ".join(_machines(rows))
+        + ". One run may have been put together of several: "
+        "seconds of different machines are not to be compared.",
         "## In short\n\n" + short(rows),
         "## Root mean squared error\n\n" + common.markdown_table(errors),
         "## 95% intervals\n\n" + common.markdown_table(intervals),
@@ -414,6 +407,13 @@ def report(rows: list[Found], out: Path) -> None:
         "## Seconds\n\nSeveral at a time on the same machine.\n\n" + common.markdown_table(seconds),
     ]
     common.write_report(out / "prediction.md", "Prediction", parts, claims)
+
+
+def _machines(rows: list[Found]) -> list[str]:
+    """Each method with where it ran."""
+    ran = {(r["method"], r["machine"]) for r in rows}
+    names = dict.fromkeys(r["method"] for r in rows)
+    return [f"{name} {' and '.join(sorted(m for k, m in ran if k == name))}" for name in names]
 
 
 def read(path: Path) -> list[Found]:

@@ -58,8 +58,11 @@ def exact_ridge(
         kernel="gaussian",
         bandwidth=bandwidth,
         alpha=alpha,
+        noise="constant",
         noise_variance=noise_variance,
         fit_intercept=False,
+        backend="numpy",
+        dtype="auto",
     )
 
 
@@ -84,6 +87,7 @@ def sketched_ridge(
         sketch_size=sketch_size,
         sketch_tol=sketch_tol,
         solver="sketch",
+        noise="constant",
         noise_variance=noise_variance,
         fit_intercept=False,
         backend=backend,

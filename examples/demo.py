@@ -38,6 +38,7 @@ def ridge(random_state: int | None) -> SketchedKernelRidge:
         sketch_size="auto",
         sketch_tol=0.1,
         solver="sketch",
+        noise="constant",
         noise_variance="auto",
         fit_intercept=True,
         backend="auto",

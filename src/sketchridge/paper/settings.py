@@ -26,8 +26,11 @@ def exact_ridge(
         kernel=kernel,
         bandwidth=bandwidth,
         alpha=alpha,
+        noise="constant",
         noise_variance=noise_variance,
         fit_intercept=False,
+        backend="numpy",
+        dtype="auto",
     )
 
 
@@ -51,6 +54,7 @@ def sketched_ridge(
         sketch_size=sketch_size,
         sketch_tol=0.1,
         solver="sketch",
+        noise="constant",
         noise_variance=noise_variance,
         fit_intercept=False,
         backend=backend,
