@@ -65,8 +65,8 @@ class SketchedKernelRidge(KernelRegressor):
         `sketchridge.backends.BACKENDS` or a backend object.
     dtype : precision of kernel products: "auto", "float32", "float64" or, for signs on a GPU,
         "float16" or "float16x2".
-    random_state : seed of the sketch and of the probe that measures the gap. Rows on which the kernel
-        is learned do not depend on it.
+    random_state : seed of the sketch and of the probe that measures the gap. Rows on which the
+        kernel is learned do not depend on it.
 
     Attributes
     ----------
