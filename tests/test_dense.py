@@ -279,9 +279,11 @@ def test_the_error_names_alpha_in_units_of_the_kernel():
 
 @pytest.mark.parametrize("with_path", [False, True])
 def test_what_cannot_fit_is_refused_before_any_work(with_path, monkeypatch):
-    n, matrices = 10_000, dense_module._FACTOR + with_path * dense_module._PATH
-    monkeypatch.setattr(memory, "available", lambda: matrices * 8.0 * n**2 - 1)
+    n = 10_000
+    matrices = 1 + with_path * dense_module._PATH
+    needed = 8.0 * (matrices * n**2 + dense_module._BLOCKS * n * cholesky.COLUMNS)
+    monkeypatch.setattr(memory, "available", lambda: needed - 1)
     with pytest.raises(MemoryError, match=r"ExactKernelRidge on 10,000 rows needs .* use Sketched"):
         check_memory(NumpyTiles(), n, with_path=with_path)
-    monkeypatch.setattr(memory, "available", lambda: matrices * 8.0 * n**2)
+    monkeypatch.setattr(memory, "available", lambda: needed)
     check_memory(NumpyTiles(), n, with_path=with_path)

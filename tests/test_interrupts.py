@@ -188,7 +188,7 @@ CHANGES: list[Callable[[Any], None]] = [
 def backend(monkeypatch):
     """The backend of every fit in the test, exact ones too."""
     made = Interrupting()
-    monkeypatch.setattr(exact_fit, "NumpyTiles", lambda: made)
+    monkeypatch.setattr(exact_fit, "as_backend", lambda spec, n: made)
     with threadpool_limits(1, user_api="blas"):  # of many tiny fits, threads make slow ones
         yield made
 

@@ -9,6 +9,7 @@ import pytest
 
 import sketchridge
 from sketchridge import dense
+from sketchridge.backends import NumpyTiles, memory
 
 M = 200
 SKETCHES = {"rpcholesky": 50_000, "landmarks": 50_000, "rademacher": 30_000}
@@ -90,8 +91,8 @@ def test_the_exact_estimator_takes_no_more_than_is_checked(alpha, monkeypatch):
     """It took 3.8 times as much: killed instead of refused."""
     n = 2000
     asked = []
-    monkeypatch.setattr(dense.memory, "check", lambda needed, *text: asked.append(needed))
-    dense.check_memory(n, with_path=alpha != "1.0")
+    monkeypatch.setattr(memory, "check", lambda needed, *text: asked.append(needed))
+    dense.check_memory(NumpyTiles(), n, with_path=alpha != "1.0")
     taken = int(run(EXACT, alpha, n, OMP_NUM_THREADS="1"))  # no threads, on a busy machine
     assert taken <= asked[0] + 30_000_000  # of threads and libraries
     assert taken >= asked[0] / 4  # and does not refuse what would fit easily

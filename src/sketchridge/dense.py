@@ -8,13 +8,14 @@ from functools import cached_property
 import numpy as np
 
 from sketchridge.backends import Backend, Cholesky, Tall
+from sketchridge.backends.cholesky import COLUMNS
 from sketchridge.factor import Sample
 from sketchridge.query import Query
 
 __all__ = ["DenseRidge", "check_memory", "dense_ridge"]
 
 Array = np.ndarray
-_FACTOR = 2  # n×n matrices that a factorisation and its blocks take
+_BLOCKS = 4  # of columns, beside the n×n matrix, that a factorisation takes
 _EPS = np.finfo(float).eps
 _PATH = 6  # those that the λ path takes besides
 _REMEDY = "use SketchedKernelRidge, or fewer rows"
@@ -22,8 +23,8 @@ _REMEDY = "use SketchedKernelRidge, or fewer rows"
 
 def check_memory(backend: Backend, n: int, *, with_path: bool) -> None:
     """Refuse what cannot fit, before any work."""
-    matrices = _FACTOR + with_path * _PATH
-    backend.reserve(matrices * float(n) ** 2, f"ExactKernelRidge on {n:,} rows", _REMEDY)
+    numbers = (1 + with_path * _PATH) * float(n) ** 2 + _BLOCKS * n * min(n, COLUMNS)
+    backend.reserve(numbers, f"ExactKernelRidge on {n:,} rows", _REMEDY)
 
 
 def dense_ridge(sample: Sample, Y: Array, lam: float, fit_intercept: bool) -> DenseRidge:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class TimingReading(Experiment):
         for ax, log in zip(axes, (True, False), strict=True):
             bands(ax, _ranges(rows, "n"), marker="o")
             if log:
-                ax.set(xscale="log", yscale="log")
+                _logarithmic(ax, rows, "n")
             title = "logarithmic axes" if log else "linear axes"
             finish(ax, title=title, xlabel="training points n", ylabel="seconds", legend=log)
         figure.suptitle(self.title, fontsize="large")
@@ -102,8 +102,9 @@ class UpdateReading(Experiment):
         figure, axes = new_figure(3, size=(4.4, 3.9))
         words = {"n": "points n", "m": "rows m of the sketch", "new": "appended points n_s"}
         for ax, (varies, label) in zip(axes, words.items(), strict=True):
-            bands(ax, _ranges([r for r in rows if r["varies"] == varies], varies), marker="o")
-            ax.set(xscale="log", yscale="log")
+            some = [r for r in rows if r["varies"] == varies]
+            bands(ax, _ranges(some, varies), marker="o")
+            _logarithmic(ax, some, varies)
             finish(ax, title=f"against {label}", xlabel=label, ylabel="seconds")
         figure.suptitle(self.title, fontsize="large")
         return figure
@@ -135,6 +136,14 @@ class UpdateReading(Experiment):
                 "O(mnp) more, and a first fit O(mn²).",
             ),
         ]
+
+
+def _logarithmic(ax: Any, rows: Sequence[Row], key: str) -> None:
+    """Both axes logarithmic, with a tick at each value that was measured."""
+    values = sorted({r[key] for r in rows})
+    ax.set(xscale="log", yscale="log")
+    ax.set_xticks(values, [f"{value:g}" for value in values])
+    ax.minorticks_off()
 
 
 def _growth(rows: Sequence[Row], x: str) -> dict[str, Estimate]:
