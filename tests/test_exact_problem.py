@@ -42,7 +42,7 @@ def test_up_to_4096_rows_the_sketched_estimator_is_the_exact_one(fit_intercept, 
     for ours, theirs in zip(
         other.predict_interval(X_NEW), one.predict_interval(X_NEW), strict=True
     ):
-        assert_close_each(ours, theirs, "pcg")
+        assert_close(ours, theirs, "pcg")  # a limit may be near 0
 
 
 @intercepts

@@ -26,8 +26,8 @@ __all__ = [
 
 Array = np.ndarray
 _TINY = np.finfo(float).tiny
-_EPS = np.finfo(float).eps
 _WITHIN = 0.01  # of the least leave-one-out error: the curve is flat toward small alpha
+_RANGE = 1e-10, 10  # of α, in units of the largest eigenvalue: the grid of a whole λ path
 _ALPHAS = 100
 
 
@@ -191,13 +191,12 @@ def best_alpha(G: Array, problem: Problem, *, within: float = _WITHIN) -> AlphaP
     >>> noise = 0.1 * np.random.default_rng(0).standard_normal((30, 1))
     >>> path = best_alpha(G, Problem(x, np.sin(6 * x) + noise, np.ones(30), True))
     >>> f"{path.alpha:.2g} {path.loo.min():.2g}"
-    '0.012 0.0068'
+    '0.011 0.0068'
     """
     root = np.sqrt(problem.w)[:, None]
     E, Q = eigh(G * root * root.T, driver="evd", overwrite_a=True, check_finite=False)
     E = np.maximum(E, 0)
-    least = max(len(E) * _EPS, 1e-12)
-    alphas = E[-1] * np.geomspace(least, 10, _ALPHAS)
+    alphas = E[-1] * np.geomspace(*_RANGE, _ALPHAS)
     D = 1 / (E[:, None] + alphas)  # (n, l)
     P = root**2 * (Q**2 @ D)  # the diagonal: (n, l)
     C = Q.T @ (root * problem.Y)  # (n, q)
