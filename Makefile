@@ -25,7 +25,7 @@ test: install
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
-	SCIPY_ARRAY_API=1 $(PYTHON) -m pytest
+	SCIPY_ARRAY_API=1 $(PYTHON) -m pytest -n 2
 
 slow: install
 	SCIPY_ARRAY_API=1 $(PYTHON) -m pytest -m slow

@@ -174,7 +174,7 @@ def test_as_kernel_keeps_kernel_objects():
 SPECS = [RBF(0.8), ConstantKernel(2) * Matern(nu=2.5) + theirs.DotProduct(), rbf_kernel]
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=repr)
+@pytest.mark.parametrize("spec", SPECS, ids=["rbf", "sum", "function"])
 def test_as_kernel_wraps_scikit_learn_objects_and_callables(spec):
     X, Z = normal(6, 2), normal(4, 2, seed=1)
     assert_close(as_kernel(spec)(X, Z), spec(X, Z))
