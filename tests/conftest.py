@@ -1,7 +1,10 @@
 """Without a GPU, Triton's kernels run in its interpreter; it must know before it is imported."""
 
 import os
+import re
 import shutil
+from importlib.util import find_spec
+from pathlib import Path
 
 if shutil.which("nvidia-smi") is None:
     os.environ.setdefault("TRITON_INTERPRET", "1")
@@ -9,6 +12,16 @@ if shutil.which("nvidia-smi") is None:
 import pytest
 
 from sketchridge import ExactKernelRidge, SketchedKernelRidge
+
+# Where PyTorch or Triton is not to be had, files that import them are left out.
+_NEEDS = re.compile(
+    r"^(import (torch|triton)|from (triton|test_backends|sketchridge.backends.t))", re.MULTILINE
+)
+collect_ignore = [
+    str(path)
+    for path in Path(__file__).parent.rglob("test_*.py")
+    if not (find_spec("torch") and find_spec("triton")) and _NEEDS.search(path.read_text())
+]
 
 # Tests of the parts are written for one kernel with one bandwidth and no constant: quick, and with
 # every choice in sight. Those who ask for `defaults` see the estimators as users do.
