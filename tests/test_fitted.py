@@ -27,7 +27,7 @@ from helpers import (
     weights_of_y,
 )
 
-from sketchridge import fitted as fitted_module
+from sketchridge import data as data_module
 from sketchridge.backends import NumpyTiles
 from sketchridge.data import Data, estimated_noise, extended_data, prepared
 from sketchridge.exact_fit import ExactFitted, ExactSettings, extend_exact, select_exact
@@ -603,7 +603,7 @@ def test_a_saved_model_of_another_device_is_loaded_with_numpy(monkeypatch):
     def missing(spec: object, n: int = 0) -> None:
         raise ImportError("This backend needs PyTorch")
 
-    monkeypatch.setattr(fitted_module, "as_backend", missing)
+    monkeypatch.setattr(data_module, "as_backend", missing)
     again = pickle.loads(saved)
     assert isinstance(again.backend, NumpyTiles)
     X_new = normal(T, 3, seed=7)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from sketchridge import tuning
-from sketchridge.backends import Backend, by_rows
+from sketchridge.backends import Backend, NumpyTiles, as_backend, by_rows
 from sketchridge.basis import Basis
 from sketchridge.factor import Sample, sample_of
 from sketchridge.kernels import Kernel
@@ -20,6 +21,7 @@ __all__ = [
     "estimated_noise",
     "extended_data",
     "placed",
+    "placed_again",
     "prepared",
     "question",
     "scaled_path",
@@ -107,6 +109,15 @@ def placed(backend: Backend, kernel: Kernel, data: Data) -> Sample:
     else:
         coordinates = by_rows(kernel.coordinates, data.X)
     return sample_of(backend.place(kernel, coordinates), data.w)
+
+
+def placed_again(spec: Any, kernel: Kernel, data: Data) -> Sample:
+    """On the backend that was asked for, or with NumPy where the machine has no such device."""
+    opaque = kernel.geometry == "opaque"
+    try:
+        return placed(as_backend(spec, 0 if opaque else len(data.rows)), kernel, data)
+    except (ImportError, RuntimeError):
+        return placed(NumpyTiles(), kernel, data)
 
 
 def question(sample: Sample, data: Data, X: Array) -> AtPoints:

@@ -221,8 +221,7 @@ class SketchedKernelRidge(KernelRegressor):
             theta = {"v2": 1.0, "vbar": 0.5}[kind]
             refined = refined_variance(fitted.ridge, query, theta=theta, steps=int(refine))
         else:
-            with fitted.backend.alone():
-                return self._variance(query, kind), None
+            return self._variance(query, kind), None
         variance = self._scaled(refined.variance, self.noise_variance_)
         bound = self._scaled(refined.bound, np.sqrt(self.noise_variance_))
         return variance, bound if return_bound else None
@@ -308,6 +307,10 @@ class SketchedKernelRidge(KernelRegressor):
             with status("Bounding the norm of K − K̂"):
                 return norm_certificate(found.ridge, np.random.default_rng(found.settings.seed))
         raise ValueError(f"Unknown certificate {method!r}: give 'trace' or 'norm'.")
+
+    def _variance(self, query: Query, kind: str) -> Array:
+        with self._fitted.backend.alone():
+            return super()._variance(query, kind)
 
     def _warn_about(self, std: Array) -> None:
         super()._warn_about(std)

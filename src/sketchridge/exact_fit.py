@@ -24,6 +24,7 @@ from sketchridge.data import (
     estimated_noise,
     extended_data,
     placed,
+    placed_again,
     question,
     scaled_path,
     warn_of_the_noise,
@@ -171,7 +172,7 @@ class ExactFitted:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         data, settings = state["data"], state["settings"]
-        sample = placed(_backend(settings, data), state["kernel"], data)
+        sample = placed_again(settings.backend, state["kernel"], data)
         ridge = DenseRidge(sample, data.Y, state["lam"], settings.fit_intercept, state["solution"])
         values = {
             "settings": settings,

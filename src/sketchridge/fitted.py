@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchridge import tuning
-from sketchridge.backends import Backend, NumpyTiles, Tall, as_backend
+from sketchridge.backends import Backend, Tall
 from sketchridge.basis import Basis, Intercept
 from sketchridge.certify import Certificate, trace_certificate
-from sketchridge.data import Data, placed, question, scaled_path
+from sketchridge.data import Data, placed_again, question, scaled_path
 from sketchridge.distribution import LeftOut, distribution
 from sketchridge.factor import EntryFactor, Factor, RowFactor, Sample
 from sketchridge.kernels import Kernel
@@ -239,7 +239,7 @@ class Fitted:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         data, kernel = state["data"], state["kernel"]
-        sample = _placed_again(state["settings"], data, kernel)
+        sample = placed_again(state["settings"].backend, kernel, data)
         backend = sample.backend
         kept = state["factor"]
         factor: Factor
@@ -296,16 +296,6 @@ def rows_left_out(
         landmarks=None if factor.complete else pivots,
         noise_ratio=1.0 if varying is None else varying.ratio(ridge.sample),
     )
-
-
-def _placed_again(settings: Settings, data: Data, kernel: Kernel) -> Sample:
-    """On the backend that was asked for, or with NumPy where the machine has no such device."""
-    opaque = kernel.geometry == "opaque"
-    try:
-        backend = as_backend(settings.backend, 0 if opaque else len(data.rows))
-        return placed(backend, kernel, data)
-    except (ImportError, RuntimeError):
-        return placed(NumpyTiles(), kernel, data)
 
 
 def _known(precision: str, backend: Backend) -> str:
