@@ -58,7 +58,7 @@ def gap_figure(title: str, varies: str, kernels: Sequence[str], rows: Sequence[R
             ax.set_xscale("log")
             ax.set_xticks(TICKS[varies], [f"{tick:g}" for tick in TICKS[varies]])
             ax.minorticks_off()
-        _finish(ax, varies, part, f"geometric means, {words}")
+        _finish(ax, varies, part, f"geometric means; dashed: arithmetic, {words}")
     linear = part_of(rows, kernels[0], "optimal")
     lines = {
         "V2": means_by_value(linear, "gap_v2", arithmetic),
