@@ -102,11 +102,12 @@ def _claims_text(claims: Sequence[Claim]) -> str:
     lines = [
         f"{counted(claims)}",
         "",
-        "| claim | line | the paper says | measured | verdict |",
-        "|---|---|---|---|---|",
+        "| claim | line | the paper says | measured | verdict | remark |",
+        "|---|---|---|---|---|---|",
     ]
     for c in claims:
-        cells = (c.name, c.line, c.sentence, c.measured, f"**{c.verdict}**")
+        measured = f"{c.statistic}: {c.measured}"
+        cells = (c.name, c.line, c.sentence, measured, f"**{c.verdict}**", c.remark)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 

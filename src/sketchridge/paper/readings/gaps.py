@@ -16,6 +16,7 @@ from sketchridge.paper.readings.gap_pictures import (
     gap_figure,
     means_by_value,
     part_of,
+    range_of,
 )
 from sketchridge.paper.readings.growing import growing_claims
 from sketchridge.paper.readings.quotes import QUOTES
@@ -282,7 +283,7 @@ class SupGap(Experiment):
             n = max(r["n"] for r in part)
             last = [r for r in part if r["n"] == n]
             held = [r["a1_low"] >= 0.5 and r["a1_high"] <= 1.5 for r in last]
-            s = _range(r["s_lambda"] for r in last)
+            s = range_of(r["s_lambda"] for r in last)
             name = f"{words} (n = {n}, m = {last[0]['m']}, s_λ = {s})"
             found[name] = share(sum(held), len(held))
         return self._claim(
@@ -292,8 +293,8 @@ class SupGap(Experiment):
             listed(found),
             SHOWN,
             "Not judged: d is not named, and one m cannot refute that there is one. How large "
-            "m/s_λ must be is under “sketches: m > s_λ is enough”. At the m of the experiments "
-            "(i) is not likely, so Theorem 1 promises little there.",
+            "m/s_λ must be is under “sketches: m > s_λ is enough”. Where (i) fails, "
+            "Theorem 1 says nothing of that sketch.",
         )
 
     def _sigma(self, rows: Sequence[Row]) -> Claim:
@@ -320,8 +321,3 @@ def _scaled(rows: Iterable[Row]) -> list[Row]:
 
 def _inverse(found: Estimate) -> Estimate:
     return Estimate(1 / found.mean, 1 / found.high, 1 / found.low)
-
-
-def _range(values: Any) -> str:
-    found = sorted(set(values))
-    return f"{found[0]}" if len(found) == 1 else f"{found[0]} to {found[-1]}"

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 from sketchridge.paper.base import Row, groups
+from sketchridge.paper.readings.gap_pictures import range_of
 from sketchridge.paper.readings.quotes import QUOTES
 from sketchridge.paper.statistics import MEANS, bootstrap, geometric, share
 from sketchridge.paper.verdicts import FAILS, HOLDS, OPEN, Claim, all_of, below, judged, listed
@@ -84,15 +85,14 @@ def _no_gain(panel: str, decay: str, rows: Sequence[Row]) -> Claim:
         kind: mean([row["gap_v2"] / row["sup_v1"] for row in at_one]).mean
         for kind, mean in MEANS.items()
     }
-    s = sorted({row["s_lambda"] for row in at_one})
     return Claim(
         f"{panel}: no gain beyond c = 1",
         *QUOTES[f"no_gain_{decay}"],
         "per cent of the fall of the mean gap that is reached at c = 1 (holds: 90 or more; "
         "bootstrap intervals)",
         *judged(shown, verdicts),
-        f"At c = 1 (m = {at_one[0]['m']}, s_λ = {' to '.join(str(v) for v in s)}) the gap is "
-        f"{relative['arithmetic']:.2g} (arithmetic) or {relative['geometric']:.2g} (geometric) "
+        f"At c = 1 (m = {at_one[0]['m']}, s_λ = {range_of(r['s_lambda'] for r in at_one)}) the gap "
+        f"is {relative['arithmetic']:.2g} (arithmetic) or {relative['geometric']:.2g} (geometric) "
         "times sup V1.",
     )
 
@@ -111,7 +111,9 @@ def _probability(panel: str, rows: Sequence[Row]) -> Claim:
     outside = [m for m, part in sizes.items() if all(row["m"] < row["s_lambda"] for row in part)]
     remark = f"Fisher's exact test of the smallest m against the largest: p = {p:.2g}."
     if outside:
-        remark += f" m = {', '.join(map(str, outside))} are below s_λ: the theorem leaves them out."
+        sizes_said = ", ".join(map(str, outside))
+        s = range_of(row["s_lambda"] for m in outside for row in sizes[m])
+        remark += f" m = {sizes_said} are below s_λ = {s}: the theorem leaves them out."
     return Claim(
         f"{panel}: Theorem 1, the probability",
         *QUOTES["probability"],
