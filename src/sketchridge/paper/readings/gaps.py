@@ -271,7 +271,7 @@ class SupGap(Experiment):
             f"{self.name}: the averaged variance",
             "",
             "(Of this library.) V̄ is nearer to V1 than V2 is.",
-            "sup|V1 − V2| over sup|V1 − V̄|, geometric mean",
+            "sup|V1 − V2| over sup|V1 − V̄|, geometric mean (not registered)",
             *judged(found, lambda e: below(_inverse(e), 1.0)),
         )
 
