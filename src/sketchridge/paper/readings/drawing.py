@@ -52,13 +52,14 @@ def steps(ax: Axes, sizes: Mapping[float, int]) -> None:
     """m above the axes, where it changes, with a thin line; higher where there is no room."""
     low, high = ax.get_xlim()
     place = ax.get_xaxis().get_transform().transform
-    width = place(high) - place(low)
+    width = float(place(high) - place(low))
     last = None
     before, raised = -np.inf, False
     for x, m in sizes.items():
         if m != last:
-            raised = place(x) - before < NARROW * width and not raised
-            before = place(x)
+            here = float(place(x))
+            raised = here - before < NARROW * width and not raised
+            before = here
             ax.axvline(x, color="0.85", linewidth=0.8, zorder=0)
             ax.annotate(
                 f"m={m}",

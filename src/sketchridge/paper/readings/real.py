@@ -237,8 +237,8 @@ class RealReading(Experiment):
             words = MODELS[model]
             e = found[words] = arithmetic(saved) if len(saved) > 1 else None
             at_once = sum(rounds["V2"][s] == 0 for s in seeds)
-            easy = e is None or 2 * at_once >= len(seeds)
-            verdicts[words] = OPEN if easy else same(e * -1, 1.0, "one round")
+            hard = 2 * at_once < len(seeds)
+            verdicts[words] = same(e * -1, 1.0, "one round") if e and hard else OPEN
             said.append(
                 f"{words}: {at_once} of {len(seeds)} campaigns are there at round 0; the mean "
                 f"curves reach the line itself in {self._means_reach(curves, model)}"
