@@ -166,7 +166,7 @@ def test_the_report_has_figures_tables_record_and_claims(tmp_path):
     assert '<td class="good">holds</td>' in html
     assert '<td class="bad">does not hold</td>' in html
     assert '<td class="open">no difference beyond 1%</td>' in html
-    assert "Of 3 claims of the paper: hold 1, do not hold 1, no difference 1." in html
+    assert "3 tests of 3 quotations of the paper. Tests: hold 1, do not hold 1, no" in html
     for suffix in ("png", "pdf"):
         assert (tmp_path / "figures" / f"squares.{suffix}").stat().st_size > 1000
     with (tmp_path / "tables" / "squares.csv").open() as file:
@@ -174,7 +174,7 @@ def test_the_report_has_figures_tables_record_and_claims(tmp_path):
     record = json.loads((tmp_path / "record.json").read_text())
     assert record["experiments"]["squares"]["commit"] == "abc"
     assert (
-        "| squares: fall | 2 | x² falls | no | **does not hold** |"
+        "| squares: fall | 2 | x² falls | x²: no | **does not hold** |"
         in (tmp_path / "claims.md").read_text()
     )
     again = read_results([experiment], tmp_path)[0]

@@ -17,6 +17,16 @@ from sketchridge.reporting import Section, page, picture, table
 __all__ = ["claims_of", "write_report"]
 
 _STYLES = {HOLDS: "good", FAILS: "bad", SAME: "open", DEPENDS: "open", OPEN: "open", SHOWN: ""}
+_MIXED = "mixed"  # a sentence whose tests have different verdicts
+_COUNTED = {
+    HOLDS: "hold",
+    FAILS: "do not hold",
+    SAME: "no difference",
+    DEPENDS: "depend on the reading",
+    OPEN: "are open",
+    SHOWN: "are described",
+    _MIXED: "differ from panel to panel",
+}
 _PAPER = (
     "Statistically and Computationally Efficient Variance Estimator for Kernel Ridge Regression "
     "(Liu, Honorio, Cheng)"
@@ -69,14 +79,22 @@ def claims_of(results: Sequence[Result]) -> list[Claim]:
 
 
 def counted(claims: Sequence[Claim]) -> str:
-    """How many claims have which verdict."""
+    """How many tests, and how many of the sentences they quote, have which verdict."""
     ours = [claim for claim in claims if claim.line]
-    kinds = [claim.kind for claim in ours]
-    counts = {kind: kinds.count(kind) for kind in _STYLES if kind in kinds}
-    words = {SAME: "no difference", DEPENDS: "depend on the reading", HOLDS: "hold"}
-    words |= {FAILS: "do not hold", OPEN: "are open", SHOWN: "are described"}
-    said = ", ".join(f"{words[kind]} {count}" for kind, count in counts.items())
-    return f"Of {len(ours)} claims of the paper: {said}."
+    tests = [claim.kind for claim in ours]
+    by_sentence: dict[str, set[str]] = {}
+    for claim in ours:
+        by_sentence.setdefault(claim.sentence, set()).add(claim.kind)
+    sentences = [kinds.pop() if len(kinds) == 1 else _MIXED for kinds in by_sentence.values()]
+    return (
+        f"{len(tests)} tests of {len(sentences)} quotations of the paper. Tests: {_tally(tests)}. "
+        f"Quotations: {_tally(sentences)}."
+    )
+
+
+def _tally(kinds: Sequence[str]) -> str:
+    counts = {kind: kinds.count(kind) for kind in _COUNTED if kind in kinds}
+    return ", ".join(f"{_COUNTED[kind]} {count}" for kind, count in counts.items())
 
 
 def _claims_text(claims: Sequence[Claim]) -> str:
@@ -84,11 +102,12 @@ def _claims_text(claims: Sequence[Claim]) -> str:
     lines = [
         f"{counted(claims)}",
         "",
-        "| claim | line | the paper says | measured | verdict |",
-        "|---|---|---|---|---|",
+        "| claim | line | the paper says | measured | verdict | remark |",
+        "|---|---|---|---|---|---|",
     ]
     for c in claims:
-        cells = (c.name, c.line, c.sentence, c.measured, f"**{c.verdict}**")
+        measured = f"{c.statistic}: {c.measured}"
+        cells = (c.name, c.line, c.sentence, measured, f"**{c.verdict}**", c.remark)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -108,7 +127,9 @@ def _claims_section(claims: Sequence[Claim]) -> Section:
     styles = {c.verdict: _STYLES[c.kind] for c in claims}
     text = (
         "The paper's sentences are quoted word for word, with their lines in its TeX file; the "
-        "statistic of each was fixed in registered.md before the seeds of the full run were drawn. "
+        "statistic of each was fixed in registered.md before the seeds of the full run were drawn, "
+        "but for those called not registered; its last section lists the rules of verdicts that "
+        "were changed afterwards, and why. "
         "Square brackets are 95% intervals; where all of k parts must hold they are at 1 − 0.05/k. "
         "Nothing is adjusted between claims: of the decisions by a test about one in twenty may "
         "be wrong by chance. A claim without a line is this library's, not the paper's."

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 
-__all__ = ["MEANS", "Estimate", "arithmetic", "geometric", "rate", "share"]
+__all__ = ["MEANS", "Estimate", "arithmetic", "bootstrap", "geometric", "rate", "share"]
 
 Array = np.ndarray
 Values = Sequence[float] | Array
@@ -68,3 +68,11 @@ def share(count: int, total: int) -> Estimate:
     """A share with Wilson's 95% interval."""
     found = stats.binomtest(count, total).proportion_ci(method="wilson")
     return Estimate(count / total, float(found.low), float(found.high))
+
+
+def bootstrap(values: Array, statistic: Callable[[Array], float], draws: int = 2000) -> Estimate:
+    """A statistic of rows that are repetitions, with a 95% interval by drawing them again."""
+    rng = np.random.default_rng(0)
+    rows = rng.integers(len(values), size=(draws, len(values)))
+    low, high = np.quantile([statistic(values[some]) for some in rows], [0.025, 0.975])
+    return Estimate(statistic(values), float(low), float(high))

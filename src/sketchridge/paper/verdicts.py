@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from sketchridge.paper.statistics import Estimate
@@ -48,8 +49,8 @@ class Claim:
 
     @property
     def kind(self) -> str:
-        """The verdict without its margin."""
-        return SAME if self.verdict.startswith(SAME) else self.verdict
+        """The verdict without its margin or its readings."""
+        return next((k for k in (SAME, DEPENDS) if self.verdict.startswith(k)), self.verdict)
 
 
 def below(found: Estimate, limit: float) -> str:
@@ -102,20 +103,36 @@ def all_of(verdicts: Iterable[str]) -> str:
 
 
 def by_reading(readings: Mapping[str, str]) -> str:
-    """The verdict of all readings; that it depends on them where decided ones differ.
+    """The verdict of all readings; where they differ, which has which.
 
-    >>> by_reading({"one": HOLDS, "other": FAILS}), by_reading({"one": HOLDS, "other": OPEN})
-    ('depends on the reading', 'open')
+    Parts of a reading's name after a comma are left out where they make no difference.
+
+    >>> by_reading({"one": HOLDS, "other": HOLDS})
+    'holds'
+    >>> by_reading({"one, a": HOLDS, "one, b": HOLDS, "other": OPEN})
+    'depends on the reading: holds with one; open with other'
     """
-    found = set(readings.values())
+    found = list(dict.fromkeys(readings.values()))
     if len(found) == 1:
-        return found.pop()
-    return DEPENDS if len(found - {OPEN}) > 1 else OPEN
+        return found[0]
+    names = {v: [name for name in readings if readings[name] == v] for v in found}
+    heads = {v: list(dict.fromkeys(n.split(", ")[0] for n in names[v])) for v in found}
+    told_apart = len(set(chain(*heads.values()))) == sum(map(len, heads.values()))
+    shown = heads if told_apart else names
+    return f"{DEPENDS}: " + "; ".join(f"{v} with {' and '.join(shown[v])}" for v in found)
 
 
-def judged(parts: Mapping[str, object], verdict: Callable[[Any], str]) -> tuple[str, str]:
-    """What was measured under each reading, with its verdict where they differ; and the verdict."""
-    verdicts = {name: verdict(value) for name, value in parts.items()}
+def judged(
+    parts: Mapping[str, object], verdict: Callable[[Any], str] | Mapping[str, str]
+) -> tuple[str, str]:
+    """What was measured under each reading, with its verdict where they differ; and the verdict.
+
+    Verdicts are given by name, or made from what was measured.
+    """
+    verdicts = {
+        name: verdict(value) if callable(verdict) else verdict[name]
+        for name, value in parts.items()
+    }
     if len(set(verdicts.values())) > 1:
         parts = {name: f"{value} ({verdicts[name]})" for name, value in parts.items()}
     return listed(parts), by_reading(verdicts)

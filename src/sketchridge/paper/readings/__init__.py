@@ -1,3 +1,13 @@
 """What is read from the rows: claims with their verdicts, and pictures. Nothing here is random."""
 
-__all__ = ["drawing", "gaps", "mixture", "other_sketches", "quotes", "real", "synthetic", "times"]
+__all__ = [
+    "drawing",
+    "gaps",
+    "growing",
+    "mixture",
+    "other_sketches",
+    "quotes",
+    "real",
+    "synthetic",
+    "times",
+]

@@ -39,12 +39,15 @@ class Curves:
         return np.array([line[r] for r in rounds if r in line])
 
     def band(
-        self, strategy: str, shown: Callable[[Array], Array] = np.asarray
+        self,
+        strategy: str,
+        shown: Callable[[Array], Array] = np.asarray,
+        seeds: Sequence[int] | None = None,
     ) -> dict[float, Estimate]:
-        """Mean and 95% interval in each round."""
-        seeds = self.seeds(strategy)
+        """Mean and 95% interval in each round, over all seeds or some."""
+        some = self.seeds(strategy) if seeds is None else seeds
         return {
-            r: arithmetic(shown(np.concatenate([self.of(strategy, s, [r]) for s in seeds])))
+            r: arithmetic(shown(np.concatenate([self.of(strategy, s, [r]) for s in some])))
             for r in self.rounds(strategy)
         }
 

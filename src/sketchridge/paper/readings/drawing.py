@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sketchridge.paper.statistics import Estimate
 
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["COLORS", "bands", "finish", "legend_below", "steps"]
 
 COLORS = ("#1f5a8a", "#c8443c", "#3a8f5c", "#e08e45", "#8d6a9f", "#2e4057", "#7a7a7a", "#4f9dc4")
+NARROW = 0.08  # of the width of the axes: what a label of m takes
 
 
 def bands(
@@ -46,16 +49,23 @@ def bands(
 
 
 def steps(ax: Axes, sizes: Mapping[float, int]) -> None:
-    """m above the axes, where it changes, with a thin line."""
+    """m above the axes, where it changes, with a thin line; higher where there is no room."""
+    low, high = ax.get_xlim()
+    place = ax.get_xaxis().get_transform().transform
+    width = float(place(high) - place(low))
     last = None
+    before, raised = -np.inf, False
     for x, m in sizes.items():
         if m != last:
+            here = float(place(x))
+            raised = here - before < NARROW * width and not raised
+            before = here
             ax.axvline(x, color="0.85", linewidth=0.8, zorder=0)
             ax.annotate(
                 f"m={m}",
                 (x, 1.0),
                 xycoords=("data", "axes fraction"),
-                xytext=(1, 2),
+                xytext=(1, 9 if raised else 2),
                 textcoords="offset points",
                 fontsize=7,
                 color="0.35",
@@ -74,7 +84,7 @@ def legend_below(figure: Figure, ax: Axes) -> None:
 def finish(ax: Axes, *, title: str, xlabel: str, ylabel: str, legend: bool = True) -> None:
     """Labels, a light grid and a small legend; the title leaves room for `steps`."""
     ax.set(xlabel=xlabel, ylabel=ylabel)
-    ax.set_title(title, fontsize="medium", pad=14)
+    ax.set_title(title, fontsize="medium", pad=18)
     ax.grid(color="0.94")
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sketchridge.paper.base import Row, groups
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["AXES", "LAMBDAS", "gap_figure", "means_by_value", "part_of"]
+__all__ = ["AXES", "LAMBDAS", "gap_figure", "means_by_value", "part_of", "range_of"]
 
 LAMBDAS = {"optimal": "λ of the optimal rate", "fixed": f"λ = {FIXED_LAMBDA:g}"}
 AXES = {"n": "training points n", "c": "exponent c of m", "sigma": "noise σ"}
@@ -58,7 +58,7 @@ def gap_figure(title: str, varies: str, kernels: Sequence[str], rows: Sequence[R
             ax.set_xscale("log")
             ax.set_xticks(TICKS[varies], [f"{tick:g}" for tick in TICKS[varies]])
             ax.minorticks_off()
-        _finish(ax, varies, part, f"geometric means, {words}")
+        _finish(ax, varies, part, f"geometric means; dashed: arithmetic, {words}")
     linear = part_of(rows, kernels[0], "optimal")
     lines = {
         "V2": means_by_value(linear, "gap_v2", arithmetic),
@@ -78,3 +78,9 @@ def _finish(ax: Axes, varies: str, part: Sequence[Row], title: str) -> None:
     if varies == "c":
         ax.axvline(1.0, color="0.4", linewidth=1, linestyle="--", zorder=0)
     finish(ax, title=title, xlabel=AXES[varies], ylabel="sup |V1 − V|", legend=False)
+
+
+def range_of(values: Iterable[int]) -> str:
+    """The smallest and the largest, or the one there is."""
+    found = sorted(set(values))
+    return f"{found[0]}" if len(found) == 1 else f"{found[0]} to {found[-1]}"

@@ -17,8 +17,9 @@ QUOTES: dict[str, tuple[str, str]] = {
         "our new proposed randomly sketched variance V2 … has nice concentration properties",
     ),
     "a1_i": (
-        "209, 213",
-        "1/2 ≤ λ_min(SU₁) ≤ λ_max(SU₁) ≤ 3/2 with probability greater than 1 − 2exp{−cm} … Random "
+        "201–213",
+        "Set the projection dimension m ≥ d s_λ, where d is an absolute constant. … 1/2 ≤ "
+        "λ_min(SU₁) ≤ λ_max(SU₁) ≤ 3/2 with probability greater than 1 − 2exp{−cm} … Random "
         "matrices satisfying Assumption A1 include sub-Gaussian random matrices",
     ),
     "a1_ii": (
@@ -41,19 +42,36 @@ QUOTES: dict[str, tuple[str, str]] = {
         "n^(1/(2α+1))",
     ),
     "bound_polynomial": ("339", "|V1(x) − V2(x)| can be bounded by the order of O(n^(−1/(2α+1)))"),
-    "s_gaussian": ("341", "we get the corresponding lower bound m ≥ s_λ ≍ (log(n))^(1/p)"),
+    "s_gaussian": (
+        "341",
+        "kernels with exponentially decaying eigenvalues μ_k ≍ e^(−αk^p) for p > 0, which include "
+        "the Gaussian kernel with p = 2. … we get the corresponding lower bound m ≥ s_λ ≍ "
+        "(log(n))^(1/p)",
+    ),
     "bound_gaussian": ("341", "|V1(x) − V2(x)| ≲ (log n)^(−1/p)"),
     "rate": (
         "349, 351",
         "the gap |V1 − V2| decreases with the rate O(1/n) as predicted by Theorem 1",
     ),
-    "no_gain": (
+    "more_rows": (
         "349, 351",
-        "an increase of m leads to a smaller gap sup|V1(x) − V2(x)|, but this improvement is no "
-        "longer obvious when … c = 1, which is the optimal projection dimension",
+        "Note that an increase of m leads to a smaller gap sup|V1(x) − V2(x)|",
     ),
-    "sigma": ("349, 351", "sup|V1(x) − V2(x)| increases almost linearly with respect to σ"),
-    "sigma_theory": ("349, 351", "which is consistent with our theory"),
+    "no_gain_polynomial": (
+        "349",
+        "but this improvement is no longer obvious when m ≥ 1.2n^(1/(2α+1)) (or equivalently when "
+        "c = 1), which is the optimal projection dimension demonstrated in Example 1",
+    ),
+    "no_gain_gaussian": (
+        "351",
+        "but this improvement is no longer obvious when m ≥ 1.2(log(n))^(1/2) (or equivalently "
+        "when c = 1), which is the optimal projection dimension demonstrated in Example 2",
+    ),
+    "sigma": (
+        "349, 351",
+        "sup|V1(x) − V2(x)| increases almost linearly with respect to σ, which is consistent with "
+        "our theory",
+    ),
     "mn": (
         "353",
         "by using the randomly sketched predictive variance, the computational complexity is "
@@ -62,8 +80,10 @@ QUOTES: dict[str, tuple[str, str]] = {
     "accuracy": ("353", "our variance estimator does not sacrifice statistical accuracy"),
     "hadamard": (
         "367",
-        "But for Hadamard random matrices, m > s_λ log n is needed for estimation of the (mean) "
-        "prediction error … This might also likely happen in our predictive variance",
+        "the property in Assumption A1 might also hold for subsampled Fourier and Hadamard random "
+        "matrices, but with a different relationship between m and s_λ. … for Hadamard random "
+        "matrices, m > s_λ log n is needed for estimation of the (mean) prediction error … This "
+        "might also likely happen in our predictive variance",
     ),
     "only_s": ("367", "For sub-Gaussian random matrices, we only need m > s_λ"),
     "update": (
@@ -77,8 +97,10 @@ QUOTES: dict[str, tuple[str, str]] = {
     ),
     "extra_bias": (
         "429",
-        "Once they are all selected in the first few iterations, they may become the majority in "
-        "the training set, and … this will add an extra bias in the prediction",
+        "Suppose these data points are clustered together and outside of the majority of data "
+        "points. Once they are all selected in the first few iterations, they may become the "
+        "majority in the training set, and since the total size of labeled data is very small in "
+        "early iterations, this will add an extra bias in the prediction",
     ),
     "similar": (
         "435",
