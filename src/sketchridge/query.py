@@ -39,14 +39,16 @@ class AtPoints:
         squares, products = backend.moments(
             self.points, sample.points, T, weights=sample.weights, precision=precision
         )
-        return squares / sample.total, products.map(lambda block: block / sample.total)
+        total = sample.total
+        return squares / total, products.map(lambda block: block / total)
 
     def products(self, sample: Sample, T: Tall, precision: str) -> Tall:
         """k_xᵀMT: (t, q)."""
         sums = sample.backend.matmul(
             self.points, sample.points, T, weights=sample.weights, precision=precision
         )
-        return sums.map(lambda block: block / sample.total)
+        total = sample.total
+        return sums.map(lambda block: block / total)
 
     def residual_sqnorm(self, sample: Sample, T: Tall, C: Tall, precision: str) -> Array:
         """(k_x − T c_x)ᵀM(k_x − T c_x): (t,)."""
@@ -73,7 +75,8 @@ class AtPoints:
 
     def in_blocks(self, width: int, function: Callable[[AtPoints], Array]) -> Array:
         """The function of parts so short that matrices of that width are small, put together."""
-        size = max(1, self.points.backend.block_bytes // (8 * max(width, 1)))
+        backend = self.points.backend
+        size = min(max(1, backend.block_bytes // (8 * max(width, 1))), backend.longest)
         starts = range(0, max(len(self), 1), size)
         parts = [function(self.some(slice(i, min(i + size, len(self))))) for i in starts]
         return np.concatenate(parts)

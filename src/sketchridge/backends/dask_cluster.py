@@ -1,0 +1,143 @@
+"""Dask's workers: who does what, results gathered, and what to say when they are gone."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from typing import Any
+
+import distributed
+import numpy as np
+from distributed.comm.core import CommClosedError
+
+from sketchridge.backends.dask_tasks import added, itself, on_block
+
+__all__ = ["Cluster", "PerBlock"]
+
+_SMALL = 2**16  # bytes that go along with every task; anything larger is sent once
+_BRANCHES = 8  # of the tree in which sums are added
+
+
+class Cluster:
+    """The workers of a Dask client, each the home of neighbouring blocks.
+
+    A block is a future: the scheduler knows the tasks it came from and does them again, on another
+    worker, where one is lost. Blocks i of every matrix are at home together, so that little moves.
+    """
+
+    def __init__(self, client: Any, inner: str) -> None:
+        self._asked = client
+        self.inner = inner
+        self._open: weakref.WeakSet[Any] = weakref.WeakSet()  # futures, not known to be done
+
+    @property
+    def client(self) -> Any:
+        """The client that was given, or the one that was made last in this process."""
+        if self._asked is not None:
+            return self._asked
+        try:
+            return distributed.default_client()
+        except ValueError:
+            raise RuntimeError(
+                "backend='dask' needs a Dask client, and there is none: make one first, with "
+                "dask.distributed.Client() for this machine or Client(address) for a cluster."
+            ) from None
+
+    def each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
+        """Futures of function(one of each column …) for every block, in order."""
+        out: list[Any] = []
+        for part, home in self._homes(len(columns[0])):
+            out += self.client.map(
+                function,
+                *(column[part] for column in columns),
+                pure=False,
+                key=function.__name__,
+                workers=home,
+                allow_other_workers=home is not None,
+            )
+        self._open.update(out)
+        return out
+
+    def one(self, function: Callable[..., Any], *operands: Any) -> Any:
+        """The future of a function."""
+        future = self.client.submit(function, *operands, pure=False)
+        self._open.add(future)
+        return future
+
+    def placed(self, made: list[list[Any]]) -> list[Any]:
+        """Futures of [function, arguments …] for every block, in order: one message each, since
+        arguments are large."""
+        out = []
+        for part, home in self._homes(len(made)):
+            for function, *operands in made[part]:
+                there = {"workers": home, "allow_other_workers": home is not None}
+                out.append(self.client.submit(function, *operands, pure=False, **there))
+        self._open.update(out)
+        return out
+
+    def work(self, task: Callable[..., Any], *operands: Any) -> list[Any]:
+        """Futures of a task of the inner backend for every block; an operand is a list with one for
+        each block, or the same for all."""
+        count = max(len(o.each) for o in operands if isinstance(o, PerBlock))
+        columns = [o.each if isinstance(o, PerBlock) else [o] * count for o in operands]
+        return self.each(on_block, [task] * count, [self.inner] * count, *columns)
+
+    def shared(self, value: Any) -> Any:
+        """Something that many tasks need, sent to the cluster once."""
+        if getattr(value, "nbytes", 0) <= _SMALL:
+            return value
+        return self.one(itself, value)
+
+    def total(self, parts: list[Any]) -> Any:
+        """The sum of what futures hold, added as a tree that depends on their number alone."""
+        while len(parts) > 1:
+            groups = [parts[i : i + _BRANCHES] for i in range(0, len(parts), _BRANCHES)]
+            parts = self.each(added, groups)
+        return self.gathered(parts)[0]
+
+    def gathered(self, futures: list[Any]) -> list[Any]:
+        """What futures hold. An interruption cancels whatever the workers still do."""
+        with self._told(), self._cancelling():
+            return self.client.gather(futures)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (CommClosedError, CancelledError, TimeoutError, OSError) as error:
+            raise RuntimeError(
+                f"The Dask scheduler, or the client's connection to it, is lost ({error}): start a "
+                "new cluster and Client, then fit again. Nothing was changed."
+            ) from error
+
+    @contextmanager
+    def _cancelling(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            pending = [future for future in self._open if future.status == "pending"]
+            self._open.clear()
+            self.client.cancel(pending, asynchronous=False)
+            raise
+        if len(self._open) > 10_000:
+            self._open = weakref.WeakSet(f for f in self._open if f.status == "pending")
+
+    def _homes(self, count: int) -> list[tuple[slice, str | None]]:
+        """Neighbouring blocks, and the worker they are for; another one where it is gone."""
+        workers = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+        if not workers:
+            return [(slice(0, count), None)]
+        ends = np.linspace(0, count, len(workers) + 1).round().astype(int)
+        parts = [slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        pairs = zip(parts, workers, strict=True)
+        return [(part, home) for part, home in pairs if part.stop > part.start]
+
+
+class PerBlock:
+    """An operand that is another for every block."""
+
+    def __init__(self, each: list[Any]) -> None:
+        self.each = each
+
