@@ -55,6 +55,7 @@ ROOMS = [
     "selection",
     "exact_fit",
     "checks",
+    "dask_input",
     "found",
     "regressor",
     "exact_estimator",

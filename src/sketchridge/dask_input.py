@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_feature_names, _check_n_features
+from sklearn.utils.validation import validate_data
 
-from sketchridge.backends import Backend, as_backend
+from sketchridge.backends import as_backend
 
 __all__ = ["asked_lazily", "computed", "is_dask", "rows_there"]
 
@@ -32,9 +32,8 @@ def rows_there(estimator: Any, X: Any) -> Any:
     if not named and getattr(spec, "name", None) != "dask":
         return X.compute()
     backend = as_backend("dask" if named else spec)
+    _check_table(X)
     array = _known_lengths(X)
-    if array.ndim != 2:
-        raise ValueError(f"X must be a table of rows and columns, got {array.ndim} dimensions.")
     if array.shape[0] <= backend.limit:  # type: ignore[attr-defined]
         return X.compute()
     if array.dtype.kind not in "biuf":
@@ -42,14 +41,14 @@ def rows_there(estimator: Any, X: Any) -> Any:
             f"X has columns that are no numbers (together of type {array.dtype}): encode or drop "
             "them first."
         )
-    _remember(estimator, X, array, reset=True)
+    _remember(estimator, X, array.shape[1], reset=True)
     rows = backend.rows_of(array)  # type: ignore[attr-defined]
     if not rows.gathered(_is_finite).all():
         raise ValueError("Input X contains NaN or infinity: fill or drop such rows first.")
     return rows
 
 
-def asked_lazily(estimator: Any, method: str, X: Any, outputs: int = 1, **options: Any) -> Any:
+def asked_lazily(estimator: Any, asked: str, X: Any, outputs: int = 1, **options: Any) -> Any:
     """A method of a fitted estimator for each chunk of rows of Dask's X: Dask arrays, as many as
     the method has outputs.
 
@@ -58,19 +57,21 @@ def asked_lazily(estimator: Any, method: str, X: Any, outputs: int = 1, **option
     import dask
     import dask.array as da
 
-    array = X if hasattr(X, "to_delayed") and hasattr(X, "chunks") else X.to_dask_array()
-    _remember(estimator, X, array, reset=False)
-    array = array.rechunk({1: -1})
-    model = dask.delayed(estimator._apart(), traverse=False)
+    chunks = (np.nan,) * X.npartitions
+    _check_table(X)
+    _remember(estimator, X, X.shape[1], reset=False)
+    if hasattr(X, "chunks"):
+        X = X.rechunk({1: -1})
+        chunks = X.chunks[0]
+    model = dask.delayed(estimator.apart(), traverse=False)
     call = dask.delayed(_answer, nout=outputs if outputs > 1 else None)
-    answers = [call(model, method, block, options) for block in array.to_delayed().ravel()]
+    answers = [call(model, asked, block, options) for block in np.ravel(X.to_delayed()).tolist()]
     several = () if estimator._single_target else (len(estimator._found.noise),)
 
     def together(parts: list[Any]) -> Any:
-        lengths = array.chunks[0]
         pieces = [
             da.from_delayed(part, shape=(length, *several), dtype=float)
-            for part, length in zip(parts, lengths, strict=True)
+            for part, length in zip(parts, chunks, strict=True)
         ]
         return da.concatenate(pieces, allow_unknown_chunksizes=True)
 
@@ -79,10 +80,17 @@ def asked_lazily(estimator: Any, method: str, X: Any, outputs: int = 1, **option
     return tuple(together([answer[k] for answer in answers]) for k in range(outputs))
 
 
-def _answer(model: Any, method: str, block: Array, options: dict[str, Any]) -> Any:
+def _answer(model: Any, method: str, block: Any, options: dict[str, Any]) -> Any:
+    """That of a chunk, which may be empty."""
     if len(block):
-        return getattr(model, method)(np.asarray(block), **options)
-    return model._nothing(getattr(model, method)(np.zeros((1, block.shape[1])), **options))
+        return getattr(model, method)(block, **options)
+    found = getattr(model, method)(np.zeros((1, block.shape[1])), **options)
+    return tuple(part[:0] for part in found) if isinstance(found, tuple) else found[:0]
+
+
+def _check_table(X: Any) -> None:
+    if X.ndim != 2:
+        raise ValueError(f"X must be a table of rows and columns, got {X.ndim} dimensions.")
 
 
 def _known_lengths(X: Any) -> Any:
@@ -92,10 +100,10 @@ def _known_lengths(X: Any) -> Any:
     return X if not np.isnan(X.shape[0]) else X.copy().compute_chunk_sizes()
 
 
-def _remember(estimator: Any, X: Any, array: Any, *, reset: bool) -> None:
+def _remember(estimator: Any, X: Any, d: int, *, reset: bool) -> None:
     """Names and number of features, as scikit-learn keeps or compares them."""
-    _check_feature_names(estimator, getattr(X, "_meta", X), reset=reset)
-    _check_n_features(estimator, np.empty((0, array.shape[1])), reset=reset)
+    sample = X._meta if hasattr(X, "columns") else np.empty((0, d))
+    validate_data(estimator, sample, reset=reset, skip_check_array=True)
 
 
 def _is_finite(block: Array) -> Array:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from sketchridge.certify import Certificate, norm_certificate
 from sketchridge.checks import check_positive
+from sketchridge.dask_input import asked_lazily, is_dask, rows_there
 from sketchridge.data import Data
 from sketchridge.fitted import Fitted, Settings
 from sketchridge.notices import warn
@@ -153,9 +155,13 @@ class SketchedKernelRidge(KernelRegressor):
         variance : (t,), or (t, q) for several targets.
         bound : the same shape, in units of y, if asked for.
         """
-        query = self._question(X)
+        check_is_fitted(self)
         self._check_kind(kind)
         _check_refinement(kind, refine, tol, return_bound)
+        if self._is_asked_lazily(X):
+            options = {"refine": refine, "tol": tol, "return_bound": return_bound}
+            return asked_lazily(self, "variance", X, 1 + return_bound, kind=kind, **options)
+        query = self._question(X)
         fitted = self._fitted
         with status("Computing variances"):
             if kind == "v1":
@@ -232,6 +238,19 @@ class SketchedKernelRidge(KernelRegressor):
             with status("Bounding the norm of K − K̂"):
                 return norm_certificate(found.ridge, np.random.default_rng(found.settings.seed))
         raise ValueError(f"Unknown certificate {method!r}: give 'trace' or 'norm'.")
+
+    def _rows_of(self, X: Any) -> Any:
+        return rows_there(self, X)
+
+    def _is_asked_lazily(self, X: Any) -> bool:
+        return is_dask(X)
+
+    def apart(self) -> Self:
+        """The fitted model for a worker of a cluster, where it computes with NumPy."""
+        check_is_fitted(self)
+        done = copy.copy(self)
+        done._fitted = self._fitted.with_numpy()
+        return done
 
     def _warn_about(self, std: Array) -> None:
         super()._warn_about(std)

@@ -75,8 +75,16 @@ class DaskBlocks(NumpyTiles):
         return max(U.max(0.0), -U.min(0.0)) if isinstance(U, Panel) else super().largest(U)
 
     def points(self, kernel: Kernel, U: Any) -> Points:
-        copied = U if isinstance(U, Panel) else np.array(U, dtype=float)
-        return self.points_at(kernel, copied, 0.0)
+        stays = isinstance(U, Panel) and len(U) > self.limit
+        return self.points_at(kernel, U if stays else np.array(U, dtype=float), 0.0)
+
+    def rows_of(self, array: Any) -> Panel:
+        """The rows of a Dask array in blocks of this backend's; those of the array are not kept."""
+        starts = self.starts(len(array))
+        sizes = tuple(np.diff(starts).tolist())
+        cut = array.astype(float).rechunk((sizes, -1))
+        blocks = self.cluster.computed(cut.to_delayed().ravel().tolist())
+        return Panel(self, blocks, starts, cut.shape)
 
     def points_at(self, kernel: Kernel, U: Any, largest: float) -> Points:
         """Points on the workers where they are many."""

@@ -77,6 +77,15 @@ class Cluster:
         self._open.update(out)
         return out
 
+    def computed(self, blocks: list[Any]) -> list[Any]:
+        """Futures of Dask's delayed blocks, which know where their data came from."""
+        out: list[Any] = []
+        for part, home in self._homes(len(blocks)):
+            there = {"workers": home, "allow_other_workers": home is not None}
+            out += self.client.compute(blocks[part], **there)
+        self._open.update(out)
+        return out
+
     def work(self, task: Callable[..., Any], *operands: Any) -> list[Any]:
         """Futures of a task of the inner backend for every block; an operand is a list with one for
         each block, or the same for all."""
