@@ -48,9 +48,11 @@ def rows_there(estimator: Any, X: Any) -> Any:
     return rows
 
 
-def asked_lazily(estimator: Any, asked: str, X: Any, outputs: int = 1, **options: Any) -> Any:
+def asked_lazily(
+    estimator: Any, asked: str, X: Any, outputs: int, shape: tuple[int, ...], **options: Any
+) -> Any:
     """A method of a fitted estimator for each chunk of rows of Dask's X: Dask arrays, as many as
-    the method has outputs.
+    the method has outputs, with so many numbers in each row.
 
     Each worker is given a copy of the model once, and computes with NumPy.
     """
@@ -66,11 +68,10 @@ def asked_lazily(estimator: Any, asked: str, X: Any, outputs: int = 1, **options
     model = dask.delayed(estimator.apart(), traverse=False)
     call = dask.delayed(_answer, nout=outputs if outputs > 1 else None)
     answers = [call(model, asked, block, options) for block in np.ravel(X.to_delayed()).tolist()]
-    several = () if estimator._single_target else (len(estimator._found.noise),)
 
     def together(parts: list[Any]) -> Any:
         pieces = [
-            da.from_delayed(part, shape=(length, *several), dtype=float)
+            da.from_delayed(part, shape=(length, *shape), dtype=float)
             for part, length in zip(parts, chunks, strict=True)
         ]
         return da.concatenate(pieces, allow_unknown_chunksizes=True)
@@ -94,7 +95,7 @@ def _check_table(X: Any) -> None:
 
 
 def _known_lengths(X: Any) -> Any:
-    """Dask's array of X, with the number of rows of each chunk: read once where they are unknown."""
+    """Dask's array of X with known lengths of chunks: read once where they are unknown."""
     if not hasattr(X, "chunks"):
         return X.to_dask_array(lengths=True)
     return X if not np.isnan(X.shape[0]) else X.copy().compute_chunk_sizes()
@@ -102,7 +103,7 @@ def _known_lengths(X: Any) -> Any:
 
 def _remember(estimator: Any, X: Any, d: int, *, reset: bool) -> None:
     """Names and number of features, as scikit-learn keeps or compares them."""
-    sample = X._meta if hasattr(X, "columns") else np.empty((0, d))
+    sample = X.columns.to_frame().T if hasattr(X, "columns") else np.empty((0, d))
     validate_data(estimator, sample, reset=reset, skip_check_array=True)
 
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchridge.certify import Certificate, norm_certificate
 from sketchridge.checks import check_positive
-from sketchridge.dask_input import asked_lazily, is_dask, rows_there
+from sketchridge.dask_input import is_dask, rows_there
 from sketchridge.data import Data
 from sketchridge.fitted import Fitted, Settings
 from sketchridge.notices import warn
@@ -160,7 +160,7 @@ class SketchedKernelRidge(KernelRegressor):
         _check_refinement(kind, refine, tol, return_bound)
         if self._is_asked_lazily(X):
             options = {"refine": refine, "tol": tol, "return_bound": return_bound}
-            return asked_lazily(self, "variance", X, 1 + return_bound, kind=kind, **options)
+            return self._lazily("variance", X, 1 + return_bound, kind=kind, **options)
         query = self._question(X)
         fitted = self._fitted
         with status("Computing variances"):

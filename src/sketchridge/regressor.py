@@ -68,7 +68,7 @@ class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         X = done._rows_of(X) if is_dask(X) else X
         X, Y, w = done._validated(X, computed(y), computed(sample_weight), reset=True)
         settings = self._settings(None)
-        if not isinstance(X, np.ndarray):  # rows on a cluster stay there
+        if hasattr(X, "by_rows"):  # rows on a cluster stay there
             settings = replace(settings, backend=X.backend)
         with status("Fitting") as say:
             square = isinstance(settings.kernel, Precomputed)
@@ -121,7 +121,7 @@ class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         array([0.062, 0.039])
         """
         if self._is_asked_lazily(X):
-            return asked_lazily(self, "predict", X, 1 + return_std, return_std=return_std)
+            return self._lazily("predict", X, 1 + return_std, return_std=return_std)
         query = self._question(X)
         mean = self._fitted.mean(query)
         mean = mean[:, 0] if self._single_target else mean
@@ -174,7 +174,7 @@ class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
         if self._is_asked_lazily(X) and sample_weight is None:
             options = {"include_noise": include_noise, "method": method, "side": side}
             level = {"confidence_level": confidence_level}
-            return asked_lazily(self, "predict_interval", X, 2, **level, **options)
+            return self._lazily("predict_interval", X, 2, **level, **options)
         query = self._question(X)
         weights = checked_precisions(sample_weight, len(query))
         share = self._fitted.noise_share(query) / weights
@@ -232,6 +232,11 @@ class KernelRegressor(Found, MultiOutputMixin, RegressorMixin, BaseEstimator, AB
     def _is_asked_lazily(self, X: Any) -> bool:
         """Whether the answer for X is to be Dask's, computed when it is needed."""
         return False
+
+    def _lazily(self, asked: str, X: Any, outputs: int, **options: Any) -> Any:
+        check_is_fitted(self)
+        shape = () if self._single_target else (len(self._fitted.noise),)
+        return asked_lazily(self, asked, X, outputs, shape, **options)
 
     def _question(self, X: Any) -> AtPoints:
         check_is_fitted(self)

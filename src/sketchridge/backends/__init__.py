@@ -86,7 +86,9 @@ def _loaded(module: str) -> object:
     try:
         return import_module(f"sketchridge.backends.{module}")
     except ImportError as error:
-        needed, extra = ("Dask", "dask") if module == "dask_blocks" else ("PyTorch and Triton", "gpu")
+        needed, extra = (
+            ("Dask", "dask") if module == "dask_blocks" else ("PyTorch and Triton", "gpu")
+        )
         raise ImportError(
             f"This backend needs {needed} ({error}): pip install 'sketchridge[{extra}]'."
         ) from None

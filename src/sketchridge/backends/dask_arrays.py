@@ -12,7 +12,7 @@ from sketchridge.backends import dask_tasks as tasks
 from sketchridge.backends.dask_cluster import PerBlock
 from sketchridge.backends.dask_panel import Panel, join_rows, panel_of
 from sketchridge.backends.points import FAR, Points
-from sketchridge.backends.tall import Tall
+from sketchridge.backends.tall import Room, Tall
 from sketchridge.kernels import Kernel
 
 __all__ = ["BlockPoints", "BlockRoom", "BlockTall", "sent"]
@@ -58,7 +58,11 @@ class BlockTall(Tall):
     def append(self, more: Tall) -> Tall:
         held = self.held()
         below = more.held()
-        other = below.panels[0] if isinstance(below, BlockTall) else panel_of(self.backend, below.host())
+        other = (
+            below.panels[0]
+            if isinstance(below, BlockTall)
+            else panel_of(self.backend, below.host())
+        )
         return BlockTall(self.backend, [join_rows(held.panels[0], other)])
 
     def map(self, function: Callable[..., Any], *others: Tall, small: Sequence[Array] = ()) -> Tall:
@@ -143,7 +147,7 @@ def _sum(block: Array) -> Any:
     return block.sum()
 
 
-class BlockRoom:
+class BlockRoom(Room):
     """New columns are panels of their own."""
 
     def __init__(self, start: Tall, columns: int) -> None:
@@ -216,7 +220,12 @@ def sent(operand: Any) -> Any:
     if isinstance(operand, Tall):
         shared = operand.backend.cluster.shared
         right = None if operand.right is None else shared(operand.right)
-        return ["tall", [shared(p) for p in operand.panels], [(0, None)] * len(operand.panels), right]
+        return [
+            "tall",
+            [shared(p) for p in operand.panels],
+            [(0, None)] * len(operand.panels),
+            right,
+        ]
     if isinstance(operand, Points):
         U = operand.backend.cluster.shared(operand.U)
         return ["points", operand.kernel, operand.largest, U]

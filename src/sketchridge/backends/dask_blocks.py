@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,7 @@ class DaskBlocks(NumpyTiles):
         if len(columns) <= self.limit:
             return super().generate(sketch, rows, columns)
         starts = self.starts(len(columns)) + columns.start
-        ranges = [range(a, b) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        ranges = [range(a, b) for a, b in pairwise(starts.tolist())]
         blocks = self.cluster.work(tasks.generated, sketch, rows, PerBlock(ranges))
         return self.blocked(blocks, len(columns), len(rows))
 

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import distributed
@@ -53,7 +54,7 @@ class Cluster:
                 function,
                 *(column[part] for column in columns),
                 pure=False,
-                key=function.__name__,
+                key=getattr(function, "func", function).__name__,
                 workers=home,
                 allow_other_workers=home is not None,
             )
@@ -139,7 +140,7 @@ class Cluster:
         if not workers:
             return [(slice(0, count), None)]
         ends = np.linspace(0, count, len(workers) + 1).round().astype(int)
-        parts = [slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        parts = [slice(a, b) for a, b in pairwise(ends.tolist())]
         pairs = zip(parts, workers, strict=True)
         return [(part, home) for part, home in pairs if part.stop > part.start]
 
@@ -149,4 +150,3 @@ class PerBlock:
 
     def __init__(self, each: list[Any]) -> None:
         self.each = each
-

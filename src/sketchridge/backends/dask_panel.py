@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -48,9 +49,11 @@ class Panel:
         if not isinstance(key, tuple):
             return self.take(key)
         rows, columns = key
-        start, stop, _ = slice(columns, columns + 1).indices(self.shape[1]) if isinstance(
-            columns, int
-        ) else columns.indices(self.shape[1])
+        start, stop, _ = (
+            slice(columns, columns + 1).indices(self.shape[1])
+            if isinstance(columns, int)
+            else columns.indices(self.shape[1])
+        )
         first = self.cut[0]
         shape = (len(self), max(stop - start, 0))
         cut = (first + start, first + max(stop, start))
@@ -72,7 +75,7 @@ class Panel:
         rows = np.arange(len(self))[rows]
         blocks, places, inside = self._found(rows)
         futures = self.backend.cluster.each(
-            partial_of(collected, self.cut),
+            partial(collected, self.cut),
             [[[self.blocks[k], some]] for k, some in zip(blocks, inside, strict=True)],
         ) if len(rows) else []  # fmt: skip
         out = np.empty((len(rows), self.shape[1]))
@@ -85,14 +88,14 @@ class Panel:
         rows = np.arange(len(self))[rows]
         starts = self.backend.starts(len(rows))
         blocks = []
-        for start, stop in zip(starts[:-1], starts[1:], strict=True):
+        for start, stop in pairwise(starts.tolist()):
             sources, places, inside = self._found(rows[start:stop])
             if len(sources) == 1 and self._is_whole(sources[0], inside[0]):
                 blocks.append(self.blocks[sources[0]])
                 continue
             pieces = [[self.blocks[k], some] for k, some in zip(sources, inside, strict=True)]
             order = np.argsort(np.concatenate(places))
-            blocks.append(self.backend.cluster.one(collected, pieces, order, self.cut))
+            blocks.append(self.backend.cluster.one(collected, self.cut, pieces, order))
         return Panel(self.backend, blocks, starts, (len(rows), self.shape[1]))
 
     def by_rows(self, function: Callable[[Array], Array]) -> Panel:
@@ -116,7 +119,7 @@ class Panel:
 
     def _blockwise(self, function: Callable[[Array], Any]) -> list[Any]:
         whole = self if self.cut == _EVERY else self.chosen(slice(None))
-        return self.backend.cluster.each(partial_of(function_of_rows, function), whole.blocks)
+        return self.backend.cluster.each(partial(function_of_rows, function), whole.blocks)
 
     def _found(self, rows: Array) -> tuple[list[int], list[Array], list[Array]]:
         """The blocks of some rows; which of the rows each has, and where."""
@@ -132,27 +135,12 @@ class Panel:
         return self.cut == _EVERY and np.array_equal(rows, np.arange(size))
 
 
-def partial_of(function: Callable[..., Any], fixed: Any) -> Callable[..., Any]:
-    """The function with what is the same for every block, under its own name."""
-    out: Any
-    if function is collected:
-        out = partial(_collected_in_turn, fixed)
-    else:
-        out = partial(function, fixed)
-    out.__name__ = function.__name__
-    return out
-
-
-def _collected_in_turn(cut: tuple[int, int | None], pieces: list[Any]) -> Array:
-    return collected(pieces, np.arange(len(pieces[0][1])), cut)
-
-
 def panel_of(backend: Any, A: Array) -> Panel:
     """A matrix of the caller's: sent with the tasks that make its blocks, so that they can be made
     again; a block of one number alone is made from that."""
     starts = backend.starts(len(A))
     blocks = []
-    for start, stop in zip(starts[:-1], starts[1:], strict=True):
+    for start, stop in pairwise(starts.tolist()):
         block = A[start:stop]
         first = float(block.flat[0]) if block.size else 0.0
         if (block == first).all():
@@ -168,7 +156,7 @@ def join_columns(panels: Sequence[Panel]) -> Panel:
     first = panels[0]
     cuts = [panel.cut for panel in panels]
     rows = [[panel.blocks[i] for panel in panels] for i in range(len(first.blocks))]
-    blocks = first.backend.cluster.each(partial_of(_beside, cuts), rows)
+    blocks = first.backend.cluster.each(partial(_beside, cuts), rows)
     width = sum(panel.shape[1] for panel in panels)
     return Panel(first.backend, blocks, first.starts, (len(first), width))
 

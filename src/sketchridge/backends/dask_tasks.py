@@ -71,9 +71,11 @@ def added(parts: list[Any]) -> Any:
     return reduce(np.add, parts)
 
 
-def collected(pieces: list[Any], order: Array, cut: tuple[int, int | None]) -> Array:
+def collected(
+    cut: tuple[int, int | None], pieces: list[Any], order: Array | slice = slice(None)
+) -> Array:
     """Rows of several blocks, given as [block, row numbers], in a new order."""
-    found = [np.asarray(block)[:, slice(*cut)][rows] for block, rows in pieces]
+    found = [block[:, slice(*cut)][rows] for block, rows in pieces]
     return np.concatenate(found)[order]
 
 

@@ -124,7 +124,9 @@ class Tall:
     def __matmul__(self, A: Array) -> Tall:
         """T A for a small A, not formed before it is needed."""
         small = self.backend.array(A)
-        return type(self)(self.backend, self.panels, small if self.right is None else self.right @ small)
+        return type(self)(
+            self.backend, self.panels, small if self.right is None else self.right @ small
+        )
 
     def map(self, function: Callable[..., Any], *others: Tall, small: Sequence[Array] = ()) -> Tall:
         """function(rows of this, rows of the others …, small arrays …), put together again.
