@@ -10,7 +10,7 @@ import numpy as np
 
 from sketchridge.backends import dask_tasks as tasks
 from sketchridge.backends.dask_cluster import PerBlock
-from sketchridge.backends.dask_panel import Panel, join_rows, panel_of
+from sketchridge.backends.dask_panel import EVERY, Panel, join_rows, panel_of, taken
 from sketchridge.backends.points import FAR, Points
 from sketchridge.backends.tall import Room, Tall
 from sketchridge.kernels import Kernel
@@ -39,7 +39,8 @@ class BlockTall(Tall):
         return None if self.right is None else self.backend.cluster.shared(self.right)
 
     def part(self, rows: slice | Array) -> Array:
-        some = np.concatenate([panel.take(rows) for panel in self.panels], axis=1)
+        only = len(self.panels) == 1
+        some = self.panels[0].take(rows) if only else taken(self.panels, rows)
         return some if self.right is None else some @ self.right
 
     def whole(self) -> Array:
@@ -95,13 +96,19 @@ class BlockTall(Tall):
         return self.backend.cluster.total(parts)
 
     def zeroed(self, rows: Array) -> Tall:
-        blocks, _, inside = self.panels[0]._found(np.asarray(rows, dtype=np.intp))
-        none = np.empty(0, dtype=np.intp)
-        by_block = dict(zip(blocks, inside, strict=True))
         held = self.held()
-        some = PerBlock([by_block.get(i, none) for i in range(len(self.panels[0].blocks))])
-        made = self.backend.cluster.work(tasks.zeroed, sent(held), some)
-        return self.backend.blocked(made, *self.shape)
+        if held.panels[0].cut != EVERY:
+            held = self.map(lambda block: block)
+        if not len(rows):
+            return held
+        panel = held.panels[0]
+        touched, _, inside = panel.found(np.asarray(rows))
+        every = sent(held).each
+        given = PerBlock([every[k] for k in touched]), PerBlock(inside)
+        at = (touched, len(every))
+        made = iter(self.backend.cluster.work(tasks.zeroed, *given, at=at))
+        blocks = [next(made) if k in touched else old for k, old in enumerate(panel.blocks)]
+        return BlockTall(self.backend, [Panel(self.backend, blocks, panel.starts, self.shape)])
 
     def pick(self, places: Array) -> Array:
         counts = self._of_blocks(_count)
@@ -129,6 +136,7 @@ class BlockTall(Tall):
             task,
             PerBlock([operand.each[k] for k in wanted]),
             PerBlock([values[at == k] - before[k] for k in wanted]),
+            at=(wanted.tolist(), len(ends)),
         )
         out = np.empty(len(values), dtype=np.intp)
         for k, found in zip(wanted, cluster.gathered(futures), strict=True):

@@ -21,9 +21,10 @@ from sketchridge.kernels import Kernel
 __all__ = ["DaskBlocks"]
 
 Array = np.ndarray
-_FEWEST = 2**13  # rows of a block, and up to which everything is done by the caller
-_MOST = 2**16
+_FEW = 2**13  # rows up to which everything is done by the caller
+_USUAL, _MOST = 2**14, 2**16  # rows of a block: of up to 2²⁴ rows, and of any number
 _HELD = 2**32  # bytes of a product F V that is formed beside F; by n alone, not by workers
+_TILE = 512  # rows that are handled together
 _BLOCKS = 2**10  # as many as a scheduler handles with ease
 
 
@@ -39,12 +40,12 @@ class DaskBlocks(NumpyTiles):
     ----------
     client : a `dask.distributed.Client`; unless given, the one made last.
     inner : the backend on the workers: "numpy", or "torch" or "triton" where they have GPUs.
-    rows : rows of a block, 8,192 to 65,536 unless given, by n.
+    rows : rows of a block; unless given, about 16,384, or up to 65,536 where n is beyond 2²⁴.
 
     Examples
     --------
     >>> DaskBlocks().starts(20_000)
-    array([    0,  8192, 16384, 20000])
+    array([    0, 10240, 20000])
     """
 
     name = "dask"
@@ -55,7 +56,7 @@ class DaskBlocks(NumpyTiles):
         super().__init__()
         self.inner = inner
         self.rows = rows
-        self.limit = _FEWEST if rows is None else rows
+        self.limit = _FEW if rows is None else rows
         self.longest = self.limit
         self.cluster = Cluster(client, inner)
 
@@ -67,8 +68,7 @@ class DaskBlocks(NumpyTiles):
 
     def starts(self, n: int) -> Array:
         """The first row of each block of n rows, and n."""
-        size = self.rows or int(np.clip(2 ** np.ceil(np.log2(max(n, 1) / _BLOCKS)), _FEWEST, _MOST))
-        return np.append(np.arange(0, max(n, 1), size), n)
+        return np.append(np.arange(0, max(n, 1), self.rows or _size(n)), n)
 
     # Points and tall matrices
 
@@ -95,7 +95,7 @@ class DaskBlocks(NumpyTiles):
     def tall(self, A: Array) -> Tall:
         if len(A) <= self.limit:
             return super().tall(A)
-        return BlockTall(self, [panel_of(self, np.asarray(A, dtype=float))])
+        return BlockTall(self, [panel_of(self, np.array(A, dtype=float))])
 
     def blocked(self, blocks: list[Any], n: int, q: int) -> BlockTall:
         """The matrix of these blocks."""
@@ -206,6 +206,13 @@ class DaskBlocks(NumpyTiles):
                 "distributed: use SketchedKernelRidge, or another backend."
             )
         return super().dense(P, root, lam)
+
+
+def _size(n: int) -> int:
+    """Rows of each of as many blocks as two or four workers can share evenly, by n alone."""
+    count = min(-(-n // _USUAL), max(_BLOCKS, -(-n // _MOST)))
+    count = max(2, -(-count // 4) * 4 if count > 2 else count)
+    return max(1, -(-n // count // _TILE)) * _TILE
 
 
 def _here(points: Points) -> Points:

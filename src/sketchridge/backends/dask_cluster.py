@@ -6,17 +6,18 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import distributed
-import numpy as np
 from distributed.comm.core import CommClosedError
 
 from sketchridge.backends.dask_tasks import added, itself, on_block
 
 __all__ = ["Cluster", "PerBlock"]
 
+At = tuple[Sequence[int], int]
 _SMALL = 2**16  # bytes that go along with every task; anything larger is sent once
 _BRANCHES = 8  # of the tree in which sums are added
 
@@ -46,18 +47,20 @@ class Cluster:
                 "dask.distributed.Client() for this machine or Client(address) for a cluster."
             ) from None
 
-    def each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """Futures of function(one of each column …) for every block, in order."""
+    def each(
+        self,
+        function: Callable[..., Any],
+        *columns: Sequence[Any],
+        name: str = "rows",
+        at: At | None = None,
+    ) -> list[Any]:
+        """Futures of function(one of each column …) for every block, in order; or for those blocks
+        of so many that ``at`` says."""
         out: list[Any] = []
-        for part, home in self._homes(len(columns[0])):
-            out += self.client.map(
-                function,
-                *(column[part] for column in columns),
-                pure=False,
-                key=getattr(function, "func", function).__name__,
-                workers=home,
-                allow_other_workers=home is not None,
-            )
+        for part, there in self._homes(len(columns[0]), at):
+            columns_there = (column[part] for column in columns)
+            key = f"sketchridge-{name}"
+            out += self.client.map(function, *columns_there, pure=False, key=key, **there)
         self._open.update(out)
         return out
 
@@ -71,9 +74,8 @@ class Cluster:
         """Futures of [function, arguments …] for every block, in order: one message each, since
         arguments are large."""
         out = []
-        for part, home in self._homes(len(made)):
+        for part, there in self._homes(len(made)):
             for function, *operands in made[part]:
-                there = {"workers": home, "allow_other_workers": home is not None}
                 out.append(self.client.submit(function, *operands, pure=False, **there))
         self._open.update(out)
         return out
@@ -81,18 +83,18 @@ class Cluster:
     def computed(self, blocks: list[Any]) -> list[Any]:
         """Futures of Dask's delayed blocks, which know where their data came from."""
         out: list[Any] = []
-        for part, home in self._homes(len(blocks)):
-            there = {"workers": home, "allow_other_workers": home is not None}
+        for part, there in self._homes(len(blocks)):
             out += self.client.compute(blocks[part], **there)
         self._open.update(out)
         return out
 
-    def work(self, task: Callable[..., Any], *operands: Any) -> list[Any]:
+    def work(self, task: Callable[..., Any], *operands: Any, at: At | None = None) -> list[Any]:
         """Futures of a task of the inner backend for every block; an operand is a list with one for
         each block, or the same for all."""
         count = max(len(o.each) for o in operands if isinstance(o, PerBlock))
         columns = [o.each if isinstance(o, PerBlock) else [o] * count for o in operands]
-        return self.each(on_block, [task] * count, [self.inner] * count, *columns)
+        work = partial(on_block, task, self.inner)
+        return self.each(work, *columns, name=task.__name__, at=at)
 
     def shared(self, value: Any) -> Any:
         """Something that many tasks need, sent to the cluster once."""
@@ -104,7 +106,7 @@ class Cluster:
         """The sum of what futures hold, added as a tree that depends on their number alone."""
         while len(parts) > 1:
             groups = [parts[i : i + _BRANCHES] for i in range(0, len(parts), _BRANCHES)]
-            parts = self.each(added, groups)
+            parts = self.each(added, groups, name="sum")
         return self.gathered(parts)[0]
 
     def gathered(self, futures: list[Any]) -> list[Any]:
@@ -134,15 +136,19 @@ class Cluster:
         if len(self._open) > 10_000:
             self._open = weakref.WeakSet(f for f in self._open if f.status == "pending")
 
-    def _homes(self, count: int) -> list[tuple[slice, str | None]]:
+    def _homes(self, count: int, at: At | None = None) -> list[tuple[slice, dict[str, Any]]]:
         """Neighbouring blocks, and the worker they are for; another one where it is gone."""
         workers = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
         if not workers:
-            return [(slice(0, count), None)]
-        ends = np.linspace(0, count, len(workers) + 1).round().astype(int)
-        parts = [slice(a, b) for a, b in pairwise(ends.tolist())]
-        pairs = zip(parts, workers, strict=True)
-        return [(part, home) for part, home in pairs if part.stop > part.start]
+            return [(slice(0, count), {})]
+        blocks, of = (range(count), count) if at is None else at
+        homes = [k * len(workers) // of for k in blocks]
+        ends = [0, *(i for i in range(1, count) if homes[i] != homes[i - 1]), count]
+        return [
+            (slice(a, b), {"workers": workers[homes[a]], "allow_other_workers": True})
+            for a, b in pairwise(ends)
+            if b > a
+        ]
 
 
 class PerBlock:

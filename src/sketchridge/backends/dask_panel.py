@@ -10,12 +10,19 @@ from typing import Any
 import numpy as np
 
 from sketchridge.backends import memory
-from sketchridge.backends.dask_tasks import collected, filled, function_of_rows, itself
+from sketchridge.backends.dask_tasks import (
+    collected,
+    filled,
+    function_of_rows,
+    itself,
+    rows_beside,
+)
 
-__all__ = ["Panel", "join_columns", "join_rows", "panel_of"]
+__all__ = ["EVERY", "Panel", "join_columns", "join_rows", "panel_of", "taken"]
 
 Array = np.ndarray
-_EVERY = (0, None)
+EVERY = (0, None)
+_NARROW = 4  # columns of a matrix that is kept where it came from, for rows that are asked for
 
 
 class Panel:
@@ -31,13 +38,15 @@ class Panel:
         blocks: Sequence[Any],
         starts: Array,
         shape: tuple[int, int],
-        cut: tuple[int, int | None] = _EVERY,
+        cut: tuple[int, int | None] = EVERY,
+        source: Array | None = None,
     ) -> None:
         self.backend = backend
         self.blocks = list(blocks)
         self.starts = starts  # (b + 1,): first row of each block, and n
         self.shape = shape
         self.cut = cut  # columns of the blocks that belong to the matrix
+        self.source = source  # the matrix of a few columns that was sent
         self.ndim = 2
         self.dtype = np.dtype(float)
 
@@ -72,16 +81,7 @@ class Panel:
 
     def take(self, rows: Any) -> Array:
         """Some rows as a NumPy array."""
-        rows = np.arange(len(self))[rows]
-        blocks, places, inside = self._found(rows)
-        futures = self.backend.cluster.each(
-            partial(collected, self.cut),
-            [[[self.blocks[k], some]] for k, some in zip(blocks, inside, strict=True)],
-        ) if len(rows) else []  # fmt: skip
-        out = np.empty((len(rows), self.shape[1]))
-        for place, found in zip(places, self.backend.cluster.gathered(futures), strict=True):
-            out[place] = found
-        return out
+        return taken([self], rows) if self.source is None else self.source[rows].copy()
 
     def chosen(self, rows: Any) -> Panel:
         """Some rows, in blocks of their own."""
@@ -89,7 +89,7 @@ class Panel:
         starts = self.backend.starts(len(rows))
         blocks = []
         for start, stop in pairwise(starts.tolist()):
-            sources, places, inside = self._found(rows[start:stop])
+            sources, places, inside = self.found(rows[start:stop])
             if len(sources) == 1 and self._is_whole(sources[0], inside[0]):
                 blocks.append(self.blocks[sources[0]])
                 continue
@@ -118,10 +118,10 @@ class Panel:
         return self.backend.cluster.gathered(self._blockwise(function))
 
     def _blockwise(self, function: Callable[[Array], Any]) -> list[Any]:
-        whole = self if self.cut == _EVERY else self.chosen(slice(None))
+        whole = self if self.cut == EVERY else self.chosen(slice(None))
         return self.backend.cluster.each(partial(function_of_rows, function), whole.blocks)
 
-    def _found(self, rows: Array) -> tuple[list[int], list[Array], list[Array]]:
+    def found(self, rows: Array) -> tuple[list[int], list[Array], list[Array]]:
         """The blocks of some rows; which of the rows each has, and where."""
         at = np.searchsorted(self.starts, rows, side="right") - 1
         order = np.argsort(at, kind="stable")
@@ -132,7 +132,24 @@ class Panel:
 
     def _is_whole(self, block: int, rows: Array) -> bool:
         size = self.starts[block + 1] - self.starts[block]
-        return self.cut == _EVERY and np.array_equal(rows, np.arange(size))
+        return self.cut == EVERY and np.array_equal(rows, np.arange(size))
+
+
+def taken(panels: Sequence[Panel], rows: Any) -> Array:
+    """Some rows of panels side by side, as a NumPy array."""
+    first = panels[0]
+    cluster = first.backend.cluster
+    rows = np.arange(len(first))[rows]
+    out = np.empty((len(rows), sum(panel.shape[1] for panel in panels)))
+    if not out.size:
+        return out
+    blocks, places, inside = first.found(rows)
+    pieces = [[panel.blocks[k] for panel in panels] for k in blocks]
+    work = partial(rows_beside, [panel.cut for panel in panels])
+    futures = cluster.each(work, pieces, inside, at=(blocks, len(first.blocks)))
+    for place, found in zip(places, cluster.gathered(futures), strict=True):
+        out[place] = found
+    return out
 
 
 def panel_of(backend: Any, A: Array) -> Panel:
@@ -148,7 +165,8 @@ def panel_of(backend: Any, A: Array) -> Panel:
         else:
             blocks.append([itself, np.array(block, dtype=float)])
     futures = backend.cluster.placed(blocks)
-    return Panel(backend, futures, starts, (A.shape[0], A.shape[1]))
+    source = A if A.shape[1] <= _NARROW else None
+    return Panel(backend, futures, starts, (A.shape[0], A.shape[1]), source=source)
 
 
 def join_columns(panels: Sequence[Panel]) -> Panel:
@@ -156,18 +174,15 @@ def join_columns(panels: Sequence[Panel]) -> Panel:
     first = panels[0]
     cuts = [panel.cut for panel in panels]
     rows = [[panel.blocks[i] for panel in panels] for i in range(len(first.blocks))]
-    blocks = first.backend.cluster.each(partial(_beside, cuts), rows)
+    every = [slice(None)] * len(rows)
+    blocks = first.backend.cluster.each(partial(rows_beside, cuts), rows, every)
     width = sum(panel.shape[1] for panel in panels)
     return Panel(first.backend, blocks, first.starts, (len(first), width))
 
 
-def _beside(cuts: list[tuple[int, int | None]], blocks: list[Array]) -> Array:
-    return np.concatenate([b[:, slice(*cut)] for b, cut in zip(blocks, cuts, strict=True)], axis=1)
-
-
 def join_rows(above: Panel, below: Panel) -> Panel:
     """The rows of one panel and then those of another, in blocks of their number."""
-    panels = [p if p.cut == _EVERY else p.chosen(slice(None)) for p in (above, below)]
+    panels = [p if p.cut == EVERY else p.chosen(slice(None)) for p in (above, below)]
     starts = np.concatenate([above.starts[:-1], len(above) + below.starts])
     shape = (len(above) + len(below), above.shape[1])
     every = Panel(above.backend, panels[0].blocks + panels[1].blocks, starts, shape)

@@ -14,7 +14,7 @@ from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
 from sketchridge.backends.threads import one_blas_thread
 
-__all__ = ["added", "collected", "filled", "function_of_rows", "itself", "on_block"]
+__all__ = ["added", "collected", "filled", "function_of_rows", "itself", "on_block", "rows_beside"]
 
 Array = np.ndarray
 
@@ -77,6 +77,14 @@ def collected(
     """Rows of several blocks, given as [block, row numbers], in a new order."""
     found = [block[:, slice(*cut)][rows] for block, rows in pieces]
     return np.concatenate(found)[order]
+
+
+def rows_beside(
+    cuts: list[tuple[int, int | None]], blocks: list[Array], rows: Array | slice
+) -> Array:
+    """Some rows of blocks side by side."""
+    pairs = zip(blocks, cuts, strict=True)
+    return np.concatenate([block[:, slice(*cut)][rows] for block, cut in pairs], axis=1)
 
 
 def function_of_rows(function: Callable[[Array], Any], block: Array) -> Any:
