@@ -21,7 +21,7 @@ def shared_client() -> Client:
 def new_client(workers: int, **options: Any) -> Client:
     """A client of so many workers, which is not that of code that asks for none."""
     cluster = LocalCluster(
-        n_workers=workers, threads_per_worker=1, dashboard_address=None, **options
+        n_workers=workers, threads_per_worker=1, dashboard_address=":0", **options
     )
     return Client(cluster, set_as_default=False)
 

@@ -19,6 +19,7 @@ __all__ = ["Cluster", "PerBlock"]
 
 At = tuple[Sequence[int], int]
 _SMALL = 2**16  # bytes that go along with every task; anything larger is sent once
+_LOOK, _ALONE = 10.0, 120.0  # s after which workers are looked for, and given up
 _BRANCHES = 8  # of the tree in which sums are added
 
 
@@ -36,15 +37,23 @@ class Cluster:
 
     @property
     def client(self) -> Any:
-        """The client that was given, or the one that was made last in this process."""
+        """The client that was given, or the one that was made last in this process; none for a task
+        of Dask's own, which would wait for itself."""
         if self._asked is not None:
             return self._asked
         try:
+            inside = bool(distributed.get_worker())
+        except ValueError:
+            inside = False
+        try:
+            if inside:
+                raise ValueError
             return distributed.default_client()
         except ValueError:
             raise RuntimeError(
-                "backend='dask' needs a Dask client, and there is none: make one first, with "
-                "dask.distributed.Client() for this machine or Client(address) for a cluster."
+                "backend='dask' needs a Dask client, and there is none, or it is closed: make one "
+                "first, with dask.distributed.Client() for this machine or Client(address) for a "
+                "cluster."
             ) from None
 
     def each(
@@ -112,7 +121,22 @@ class Cluster:
     def gathered(self, futures: list[Any]) -> list[Any]:
         """What futures hold. An interruption cancels whatever the workers still do."""
         with self._told(), self._cancelling():
-            return self.client.gather(futures)
+            alone = 0.0
+            while True:
+                try:
+                    with self.client.as_current():
+                        distributed.wait(futures, timeout=_LOOK)
+                    return self.client.gather(futures)
+                except TimeoutError:
+                    alone = 0.0 if self._workers() else alone + _LOOK
+                if alone >= _ALONE:
+                    raise RuntimeError(
+                        f"The Dask cluster has had no workers for {alone:.0f} s: start some, then "
+                        "fit again. Nothing was changed."
+                    )
+
+    def _workers(self) -> list[str]:
+        return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -138,7 +162,7 @@ class Cluster:
 
     def _homes(self, count: int, at: At | None = None) -> list[tuple[slice, dict[str, Any]]]:
         """Neighbouring blocks, and the worker they are for; another one where it is gone."""
-        workers = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+        workers = self._workers()
         if not workers:
             return [(slice(0, count), {})]
         blocks, of = (range(count), count) if at is None else at
