@@ -136,7 +136,10 @@ class Cluster:
                     )
 
     def _workers(self) -> list[str]:
-        return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+        with self._told():
+            if self.client.status != "running":
+                raise CommClosedError(f"its client is {self.client.status}")
+            return sorted(self.client.scheduler_info(n_workers=-1).get("workers", ()))
 
     @contextmanager
     def _told(self) -> Iterator[None]:
