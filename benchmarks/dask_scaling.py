@@ -70,7 +70,7 @@ def measured(backend: str, n: int, m: int, client: Client | None = None) -> dict
     v2, v3, mean = model.variance(Z), model.variance(Z, "v3"), model.predict(Z)
     asked = time.perf_counter()
     moved = sent(client) - after if client else 0
-    ridge_, query = model.fitted_.ridge, model.fitted_.at(Z)
+    ridge_, query = model.fitted_.ridge, model.fitted_.at(Z[:50])
     return {
         "fit": fitted - start,
         "ask": asked - fitted,
@@ -148,7 +148,13 @@ def bytes_table(m: int, sizes: list[int]) -> tuple[str, list[common.Claim]]:
             found = measured("dask", n, m, client)
             totals.append(found["bytes"] + found["asked bytes"])
             lines.append(
-                {"n": f"{n:,}", "fit": f"{found['bytes']:,}", "asked": f"{found['asked bytes']:,}"}
+                {
+                    "n": f"{n:,}",
+                    "bytes, fit": f"{found['bytes']:,}",
+                    "bytes, questions": f"{found['asked bytes']:,}",
+                    "fit, s": f"{found['fit']:.2f}",
+                    "questions, s": f"{found['ask']:.2f}",
+                }
             )
             print(lines[-1], flush=True)
     claim = common.Claim(
@@ -257,7 +263,7 @@ def fitted_from(folder: Path, rows: int, m: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=200_000)
-    parser.add_argument("--landmarks", type=int, default=1024)
+    parser.add_argument("--landmarks", type=int, default=512)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--parquet", type=int, default=20_000_000)
