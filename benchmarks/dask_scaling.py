@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import common
+import dask
 import numpy as np
 from distributed import Client, LocalCluster
 from settings import sketched_ridge
@@ -33,6 +34,7 @@ def cluster(workers: int, memory: str | float = 0) -> Iterator[Client]:
     """A client of processes of one thread each; 0 is no limit of their memory."""
     options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
+        dask.config.set({"distributed.scheduler.work-stealing": False}),  # others use this machine
         LocalCluster(**options, memory_limit=memory, silence_logs=logging.CRITICAL) as made,
         Client(made) as client,
     ):

@@ -13,7 +13,7 @@ from typing import Any
 import distributed
 from distributed.comm.core import CommClosedError
 
-from sketchridge.backends.dask_tasks import added, itself, on_block
+from sketchridge.backends.dask_tasks import added, aligned, itself, on_block
 
 __all__ = ["Cluster", "PerBlock"]
 
@@ -126,7 +126,7 @@ class Cluster:
                 try:
                     with self.client.as_current():
                         distributed.wait(futures, timeout=_LOOK)
-                    return self.client.gather(futures)
+                    return aligned(self.client.gather(futures))
                 except TimeoutError:
                     alone = 0.0 if self._workers() else alone + _LOOK
                 if alone >= _ALONE:

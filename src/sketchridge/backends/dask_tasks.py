@@ -14,7 +14,16 @@ from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
 from sketchridge.backends.threads import one_blas_thread
 
-__all__ = ["added", "collected", "filled", "function_of_rows", "itself", "on_block", "rows_beside"]
+__all__ = [
+    "added",
+    "aligned",
+    "collected",
+    "filled",
+    "function_of_rows",
+    "itself",
+    "on_block",
+    "rows_beside",
+]
 
 Array = np.ndarray
 
@@ -37,8 +46,17 @@ def on_block(work: Callable[..., Any], inner: str, *operands: Any) -> Any:
         return work(backend, *(_opened(backend, operand) for operand in operands))
 
 
+def aligned(value: Any) -> Any:
+    """The same, where a message has put numbers at odd bytes: NumPy's copies of those have another
+    order of memory, and products with them another rounding."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(aligned, value))
+    return np.require(value, requirements="A") if isinstance(value, np.ndarray) else value
+
+
 def _opened(backend: Backend, operand: Any) -> Any:
     """A matrix or points from ["tall", panels, cuts, right] or ["points", kernel, largest, U]."""
+    operand = aligned(operand)
     kind = operand[0] if isinstance(operand, list) and operand else None
     if kind == "tall":
         _, panels, cuts, right = operand
@@ -89,7 +107,7 @@ def rows_beside(
 
 def function_of_rows(function: Callable[[Array], Any], block: Array) -> Any:
     with one_blas_thread():
-        return function(block)
+        return function(aligned(block))
 
 
 # With matrices and points of the inner backend; what goes on is a NumPy array
