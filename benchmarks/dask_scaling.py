@@ -1,6 +1,6 @@
 """Fits on a Dask cluster of this machine: workers, bytes, faults, and rows beyond their memory.
 
-Written to results/dask_scaling.md. ``--parquet N`` fits N × 8 rows from Parquet with 2 GB a worker.
+Written to results/dask_scaling.md. ``--parquet N`` fits N × 8 rows from files.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -171,22 +171,23 @@ def kills(count: int, n: int, m: int) -> tuple[str, list[common.Claim]]:
     """A worker is killed at another moment of each fit; whoever does not come back is replaced."""
     wanted: dict[str, Any] | None = None
     same, near, lost = 0, 0.0, 0
-    for first in range(0, count, 5):
+    while lost < count:
         with cluster(2) as client:
             measured("dask", n, m, client)
             undisturbed = measured("dask", n, m, client)
             wanted = wanted or undisturbed
             seconds = undisturbed["fit"] + undisturbed["ask"]
-            for k in range(first, min(first + 5, count)):
-                client.wait_for_workers(2, timeout=60)
-                timer = threading.Timer(seconds * (k + 0.5) / count, kill, [client, k])
+            while lost < count and len(client.scheduler_info()["workers"]) == 2:
+                timer = threading.Timer(seconds * (lost + 0.5) / count, kill, [client, lost])
                 timer.start()
-                found = disturbed(n, m)
+                found = measured("dask", n, m)  # workers that are killed tell no counts
                 timer.join()
                 same += equal(wanted, found)
                 near = max(near, apart(wanted, found))
                 lost += 1
-                print(f"kill {k}: equal {equal(wanted, found)}", flush=True)
+                print(f"kill {lost}: equal {equal(wanted, found)}", flush=True)
+                with suppress(TimeoutError):
+                    client.wait_for_workers(2, timeout=15)
     text = (
         f"## Faults\n\n{lost} fits and questions with n = {n:,}, m = {m}, in each of which one of "
         f"two workers was killed (SIGKILL): {same} gave the same bits, the largest relative "
@@ -197,11 +198,6 @@ def kills(count: int, n: int, m: int) -> tuple[str, list[common.Claim]]:
         same == lost,
     )
     return text, [claim]
-
-
-def disturbed(n: int, m: int) -> dict[str, Any]:
-    """As `measured`, without asking workers for counters while they are killed."""
-    return measured("dask", n, m)
 
 
 def kill(client: Client, k: int) -> None:
@@ -223,25 +219,25 @@ def overhead(m: int) -> str:
     )
 
 
-def from_parquet(rows: int, m: int) -> str:
+def from_parquet(rows: int, m: int, memory: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
-        return fitted_from(Path(folder), rows, m)
+        return fitted_from(Path(folder), rows, m, memory)
 
 
-def fitted_from(folder: Path, rows: int, m: int) -> str:
-    """Fit rows × 8 numbers from files, two workers of 2 GB each."""
+def fitted_from(folder: Path, rows: int, m: int, memory: str) -> str:
+    """Fit rows × 8 numbers from files, with two workers of so much memory each."""
     import dask.dataframe as dd
     import pandas as pd
 
     names = [f"x{j}" for j in range(D)]
-    size = 1_000_000
+    size = 250_000
     for part in range(-(-rows // size)):
         rng = np.random.default_rng(part)
         X = rng.random((min(size, rows - part * size), D))
         frame = pd.DataFrame(X, columns=names).assign(y=target(X, rng))
         frame.to_parquet(folder / f"part-{part:04}.parquet")
     disk = sum(path.stat().st_size for path in folder.glob("*.parquet"))
-    with cluster(2, "2GB") as client:
+    with cluster(2, memory) as client:
         table = dd.read_parquet(folder)
         start = time.perf_counter()
         model = ridge("dask", m).fit(table[names], table["y"])
@@ -255,7 +251,8 @@ def fitted_from(folder: Path, rows: int, m: int) -> str:
         spilled = sum(client.run(lambda dask_worker: dask_worker.data.spilled_total.disk).values())
     return (
         f"## {rows:,} × {D} rows from Parquet\n\n{disk / 1e9:.2f} GB of files; X has "
-        f"{8e-9 * rows * D:.2f} GB, F with m = {m} {8e-9 * rows * m:.2f} GB; two workers of 2 GB. "
+        f"{8e-9 * rows * D:.2f} GB, F with m = {m} {8e-9 * rows * m:.2f} GB; "
+        f"two workers of {memory}. "
         f"The fit took {fitted - start:.0f} s, {len(Z)} means and V2 {asked - fitted:.0f} s; "
         f"{spilled / 1e9:.2f} GB lay on disk at the end. Error of the mean {error:.4f}, "
         f"√V2 {np.sqrt(v2).min():.2e} to {np.sqrt(v2).max():.2e}."
@@ -269,6 +266,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--parquet", type=int, default=20_000_000)
+    parser.add_argument("--memory", default="2GB", help="of a worker that reads Parquet")
     parser.add_argument("--only", nargs="+", help="some of the sections")
     parser.add_argument("--out", type=Path, default=common.RESULTS)
     options = parser.parse_args()
@@ -276,9 +274,9 @@ def main() -> None:
     sections: dict[str, Callable[[], tuple[str, list[common.Claim]]]] = {
         "workers": lambda: workers_table(n, options.landmarks, options.workers),
         "bytes": lambda: bytes_table(256, [n // 8, n // 2, 2 * n]),
-        "kills": lambda: kills(options.kills, 40_000, 256),
+        "kills": lambda: kills(options.kills, 20_000, 128),
         "overhead": lambda: (overhead(256), []),
-        "parquet": lambda: (from_parquet(options.parquet, 64), []),
+        "parquet": lambda: (from_parquet(options.parquet, 64, options.memory), []),
     }
     parts, claims = [common.machine()], []
     for name in options.only or sections:
