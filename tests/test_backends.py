@@ -17,11 +17,13 @@ import pytest
 import triton
 import triton.language as tl
 from helpers import DEVICE, KernelCase, normal, unit_cube
+from local_cluster import shared_client
 from scipy.linalg import solve_triangular
 from threadpoolctl import threadpool_info
 
 from sketchridge.backends import BACKENDS as NAMES
 from sketchridge.backends import Backend, NumpyTiles, Tall, as_backend, numpy_tiles
+from sketchridge.backends.dask_blocks import DaskBlocks
 from sketchridge.backends.torch_tiles import TorchTiles
 from sketchridge.backends.triton_fused import TritonFused
 from sketchridge.kernels import (
@@ -111,6 +113,10 @@ def triton_fused() -> TritonFused:
     return TritonFused(device=DEVICE)
 
 
+def dask_blocks(rows: int) -> DaskBlocks:
+    return DaskBlocks(shared_client(), rows=rows)
+
+
 BACKENDS = [
     BackendCase("numpy", NumpyTiles),
     BackendCase("numpy-float32", NumpyTiles, "float32"),
@@ -125,7 +131,9 @@ BACKENDS = [
     BackendCase("triton-float64", triton_fused, tile=64),
     BackendCase("triton-float32", triton_fused, "float32", 64),
     BackendCase("triton-float16x2", triton_fused, "float16x2", 64),
+    BackendCase("dask", lambda: dask_blocks(9), tile=9),
 ]
+FEW_BLOCKS = BackendCase("dask-few-blocks", lambda: dask_blocks(400))
 ONE_OF_EACH = ("numpy", "numpy-tile-7", "torch", "triton-float64")
 SOME_KERNELS = ("gaussian", "polynomial", "laplacian", "rq-fused")
 SHAPES = [  # t, n, m, d
@@ -139,7 +147,7 @@ SHAPES = [  # t, n, m, d
 
 every_backend = pytest.mark.parametrize("row", BACKENDS, ids=str)
 each_backend = pytest.mark.parametrize(
-    "row", [row for row in BACKENDS if row.id in ONE_OF_EACH], ids=str
+    "row", [*(row for row in BACKENDS if row.id in ONE_OF_EACH), FEW_BLOCKS], ids=str
 )
 every_kernel = pytest.mark.parametrize("case", KERNEL_CASES, ids=str)
 one_kernel_of_each_geometry = pytest.mark.parametrize(
@@ -252,7 +260,10 @@ def test_sizes_around_a_tile(row: BackendCase, kernel, more_t, more_n):
     problem.check_block()
 
 
-@pytest.mark.parametrize("row", [row for row in BACKENDS if row.tile > 1], ids=str)
+LARGE_TILES = [row for row in BACKENDS if row.tile > 1 and row.id != "dask"]
+
+
+@pytest.mark.parametrize("row", LARGE_TILES, ids=str)
 @pytest.mark.parametrize("kernel", [Gaussian(0.9), Laplacian(1.5)], ids=repr)
 def test_enough_work_for_threads(row: BackendCase, kernel):
     """260 × 260 evaluations are more than a backend does in one thread."""
@@ -401,7 +412,7 @@ def test_series_of_calls_can_be_nested(row: BackendCase):
 
 
 IN_ONE_THREAD = ("triton",) if DEVICE == "cpu" else ()  # as is Triton's interpreter
-THREADED = [row for row in BACKENDS if row.tile > 1 and not row.id.startswith(IN_ONE_THREAD)]
+THREADED = [row for row in LARGE_TILES if not row.id.startswith(IN_ONE_THREAD)]
 
 
 @pytest.mark.parametrize("row", THREADED, ids=str)

@@ -53,6 +53,14 @@ def test_botorch_finds_the_higher_hill(tmp_path):
     assert (tmp_path / "picture.png").stat().st_size > 10_000
 
 
+def test_a_cluster_predicts_within_the_noise():
+    lines = run("dask_cluster.py").splitlines()
+    assert lines[0].startswith("backend dask")
+    error, inside = (float(part.split()[-1].strip("%")) for part in lines[1].split(", "))
+    assert error < 0.05
+    assert 93 < inside < 97
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_an_example_says_what_it_shows_and_can_be_imported(path):
     """Importing it does no work: all of that is behind `if __name__ == "__main__"`."""

@@ -34,6 +34,7 @@ Say = Callable[[str], None]
 LEARNED = {"ard": ["ard"], "full": ["full"], "auto": ["isotropic", "ard", "full"]}
 _ROWS = 2000  # of the exact problem on which its penalty is chosen
 _COMPARED = 1000  # rows on which kernels of a given bandwidth are compared
+_GATHERED = 2**16  # rows that leave a cluster, to learn a kernel from
 _FEW = 300  # rows below which learning narrows intervals that leave-one-out makes
 
 
@@ -62,10 +63,11 @@ def choose_kernel(settings: Any, data: Data, backend: Backend, seed: int, say: S
         kernel.check_domain(X)
     forms = _forms(settings)
     if forms:
+        seen = _seen(data)
         found = learn(
-            X,
-            data.Y,
-            data.w,
+            X[seen],
+            data.Y[seen],
+            data.w[seen],
             kernels=settings.kernels,
             forms=forms,
             fit_intercept=settings.fit_intercept,
@@ -78,6 +80,14 @@ def choose_kernel(settings: Any, data: Data, backend: Backend, seed: int, say: S
     if len(fixed) == 1:
         return Chosen(fixed[0])
     return Chosen(min(fixed, key=lambda kernel: _error(kernel, settings, data, seed)))
+
+
+def _seen(data: Data) -> Array | slice:
+    """The rows from which a kernel is learned: all, or of those on a cluster as many as come here
+    with ease, always the same for the same n."""
+    if not hasattr(data.X, "by_rows"):
+        return slice(None)
+    return _some_rows(len(data.w), _GATHERED, 0)
 
 
 def _forms(settings: Any) -> list[str]:

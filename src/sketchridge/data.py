@@ -70,19 +70,24 @@ def prepared(X: Array, Y: Array, w: Array, *, fit_intercept: bool, square: bool 
     used = np.flatnonzero(w > 0)
     given = len(w)
     if len(used) < given:
-        X, Y, w = X[used], Y[used], w[used]
+        X, Y, w = _some(X, used), Y[used], w[used]
         X = X[:, used] if square else X
     X = X if square else by_rows(np.asarray, X)
     rows = merged(X, Y, w)
     kept = None if len(used) == given else used
     if not square:
         if len(rows.first) < len(X):
-            X = by_rows(X.__getitem__, rows.first)
+            X = _some(X, rows.first)
         data = _in_units(X, rows, fit_intercept)
         return replace(data, used=kept, given=given)
     distinct = np.array(X[np.ix_(rows.first, rows.first)], dtype=float)
     data = _in_units(distinct, rows, fit_intercept)
     return replace(data, columns=used[rows.first], used=kept, given=given)
+
+
+def _some(X: Array, rows: Array) -> Array:
+    """Some rows of X, where X is: here, or in blocks on a cluster."""
+    return X.chosen(rows) if hasattr(X, "chosen") else by_rows(X.__getitem__, rows)
 
 
 def _in_units(X: Array, rows: Rows, fit_intercept: bool) -> Data:

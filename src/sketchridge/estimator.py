@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from sketchridge.certify import Certificate, norm_certificate
 from sketchridge.checks import check_positive
 from sketchridge.covariance import refined_covariance, sketched_covariance
+from sketchridge.dask_input import is_dask, rows_there
 from sketchridge.data import Data
 from sketchridge.fitted import Fitted, Settings
 from sketchridge.notices import warn
@@ -157,9 +159,13 @@ class SketchedKernelRidge(KernelRegressor):
         variance : (t,), or (t, q) for several targets.
         bound : the same shape, in units of y, if asked for.
         """
-        query = self._question(X)
+        check_is_fitted(self)
         self._check_kind(kind)
         _check_refinement(kind, refine, tol, return_bound)
+        if self._is_asked_lazily(X):
+            options = {"refine": refine, "tol": tol, "return_bound": return_bound}
+            return self._lazily("variance", X, 1 + return_bound, kind=kind, **options)
+        query = self._question(X)
         with status("Computing variances"):
             variance, bound = self._judged(query, kind, refine, tol, return_bound)
         return variance if bound is None else (variance, bound)
@@ -311,6 +317,19 @@ class SketchedKernelRidge(KernelRegressor):
     def _variance(self, query: Query, kind: str) -> Array:
         with self._fitted.backend.alone():
             return super()._variance(query, kind)
+
+    def _rows_of(self, X: Any) -> Any:
+        return rows_there(self, X)
+
+    def _is_asked_lazily(self, X: Any) -> bool:
+        return is_dask(X)
+
+    def apart(self) -> Self:
+        """The fitted model for a worker of a cluster, where it computes with NumPy."""
+        check_is_fitted(self)
+        done = copy.copy(self)
+        done._fitted = self._fitted.with_numpy()
+        return done
 
     def _warn_about(self, std: Array) -> None:
         super()._warn_about(std)

@@ -198,6 +198,16 @@ class Fitted:
         """λ, df, gcv and loo over the grid, in units of the kernel and of y²."""
         return scaled_path(self.ridge.basis, self.settings.fit_intercept, self.data, self.unit)
 
+    def with_numpy(self) -> Fitted:
+        """The same model where NumPy computes, whatever the backend of the fit."""
+        state = self.__getstate__()
+        state["settings"] = replace(self.settings, backend="numpy")
+        data = self.data
+        state["data"] = replace(data, X=np.asarray(data.X))
+        found = Fitted.__new__(Fitted)
+        found.__setstate__(state)
+        return found
+
     def __deepcopy__(self, memo: Any) -> Fitted:
         return self
 

@@ -106,7 +106,7 @@ class Query(ABC):
         return np.concatenate(parts)
 
     def _block(self, width: int, formed: bool) -> int:
-        return max(1, self.backend.block_bytes // (8 * width))
+        return min(max(1, self.backend.block_bytes // (8 * width)), self.backend.longest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,13 +136,15 @@ class AtPoints(Query):
         squares, products = sample.backend.moments(
             self.points, sample.points, T, weights=sample.weights, precision=precision
         )
-        return squares / sample.total, products.map(lambda block: block / sample.total)
+        total = sample.total
+        return squares / total, products.map(lambda block: block / total)
 
     def products(self, sample: Sample, T: Tall, precision: str) -> Tall:
         sums = sample.backend.matmul(
             self.points, sample.points, T, weights=sample.weights, precision=precision
         )
-        return sums.map(lambda block: block / sample.total)
+        total = sample.total
+        return sums.map(lambda block: block / total)
 
     def residual_sqnorm(self, sample: Sample, T: Tall, C: Tall, precision: str) -> Array:
         squares = sample.backend.residual_sqnorm(

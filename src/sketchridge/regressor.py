@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchridge.checks import (
@@ -23,6 +24,7 @@ from sketchridge.checks import (
     checked_weights,
     explained,
 )
+from sketchridge.dask_input import asked_lazily, computed, is_dask
 from sketchridge.data import Data, prepared
 from sketchridge.found import Found
 from sketchridge.kernels import Precomputed, candidates
@@ -67,8 +69,11 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
         """
         self._check_parameters()
         done = copy.copy(self)
-        X, Y, w = done._validated(X, y, sample_weight, reset=True)
+        X = done._rows_of(X) if is_dask(X) else X
+        X, Y, w = done._validated(X, computed(y), computed(sample_weight), reset=True)
         settings = self._settings(None)
+        if hasattr(X, "by_rows"):  # rows on a cluster stay there
+            settings = replace(settings, backend=X.backend)
         with status("Fitting") as say:
             square = isinstance(settings.kernel, Precomputed)
             data = prepared(X, Y, w, fit_intercept=self.fit_intercept, square=square)
@@ -84,7 +89,8 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
         self._check_parameters()
         check_appendable(self._fitted)
         done = copy.copy(self)
-        X, Y, w = done._validated(X, y, sample_weight, reset=False)
+        given = (computed(each) for each in (X, y, sample_weight))
+        X, Y, w = done._validated(*given, reset=False)
         self._fitted.kernel.check_domain(X)
         with status("Appending rows") as say:
             fitted = self._extended(self._settings(self._fitted), X, Y, w, say)
@@ -126,6 +132,12 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
                 "return_std and return_cov were both asked for: give one; the standard deviation "
                 "is the square root of the covariance's diagonal."
             )
+        if self._is_asked_lazily(X):
+            if return_cov:
+                raise ValueError(
+                    "A covariance is not lazy: give X.compute(), or ask for it in parts."
+                )
+            return self._lazily("predict", X, 1 + return_std, return_std=return_std)
         query = self._question(X)
         mean = self._fitted.mean(query)
         mean = mean[:, 0] if self._single_target else mean
@@ -177,6 +189,10 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
         (array([0.]), array([0.4]))
         """
         check_interval(confidence_level, method, side)
+        if self._is_asked_lazily(X) and sample_weight is None:
+            options = {"include_noise": include_noise, "method": method, "side": side}
+            level = {"confidence_level": confidence_level}
+            return self._lazily("predict_interval", X, 2, **level, **options)
         query = self._question(X)
         weights = checked_precisions(sample_weight, len(query))
         share = self._fitted.noise_share(query) / weights
@@ -227,8 +243,22 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
 
     # Checks
 
+    def _rows_of(self, X: Any) -> Any:
+        """Dask's X as it is fitted: here, unless an estimator has another place for it."""
+        return computed(X)
+
+    def _is_asked_lazily(self, X: Any) -> bool:
+        """Whether the answer for X is to be Dask's, computed when it is needed."""
+        return False
+
+    def _lazily(self, asked: str, X: Any, outputs: int, **options: Any) -> Any:
+        check_is_fitted(self)
+        shape = () if self._single_target else (len(self._fitted.noise),)
+        return asked_lazily(self, asked, X, outputs, shape, **options)
+
     def _question(self, X: Any) -> AtPoints:
         check_is_fitted(self)
+        X = computed(X)
         check_times("X", X)
         try:
             X = validate_data(self, X, reset=False, dtype=float)
@@ -288,16 +318,11 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
                 raise ValueError(f"{name} has masked values: fill or drop them first.")
             check_times(name, given)
         try:
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                reset=reset,
-                dtype=float,
-                multi_output=True,
-                y_numeric=True,
-                ensure_min_samples=1 + reset,
-            )
+            if hasattr(X, "by_rows"):  # on a cluster, where it was checked
+                y = check_array(y, ensure_2d=False, dtype=float, input_name="y")
+                check_consistent_length(X, y)
+            else:
+                X, y = self._checked(X, y, reset)
             Y = y.reshape(len(y), -1).astype(float)
         except (TypeError, ValueError) as error:
             raise explained(error) from None
@@ -311,6 +336,18 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
         check_noise_variance(self.noise_variance, Y.shape[1])
         check_range(Y)
         return X, Y, checked_weights(sample_weight, X)
+
+    def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
+        return validate_data(
+            self,
+            X,
+            y,
+            reset=reset,
+            dtype=float,
+            multi_output=True,
+            y_numeric=True,
+            ensure_min_samples=1 + reset,
+        )
 
     def _check_parameters(self) -> None:
         """Check every parameter that needs no data."""

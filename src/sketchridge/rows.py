@@ -166,7 +166,7 @@ def _groups(X: Array) -> _Groups:
     every = np.arange(len(X))
     if len(X) > _MANY and _all_differ(X[:, 0]):
         return _Groups(every, every)
-    keys = _keys(X)
+    keys = X.gathered(_keys) if hasattr(X, "gathered") else _keys(X)  # on a cluster, or here
     ordered = np.sort(keys)
     repeated = ordered[1:][ordered[1:] == ordered[:-1]]
     if not len(repeated):

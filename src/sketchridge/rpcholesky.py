@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchridge.backends import Backend, Points, Room, Tall
+from sketchridge.backends import Backend, Points, Tall
 from sketchridge.sketches import RowSketch
 
 __all__ = ["Landmarks", "grow", "no_landmarks", "with_rows"]
@@ -73,7 +73,7 @@ class _Build:
         self.start = start
         self.pivots = start.pivots
         self.F = start.F
-        self.room = Room(start.F, more)
+        self.room = start.F.room(more)
         self.residual = start.residual
         self.below: list[tuple[Array, Array]] = []  # new rows of L: left of the diagonal, and at it
 

@@ -33,6 +33,7 @@ BACKENDS = {
     "numpy": "numpy_tiles.NumpyTiles",
     "torch": "torch_tiles.TorchTiles",
     "triton": "triton_fused.TritonFused",
+    "dask": "dask_blocks.DaskBlocks",
 }
 LARGE = 2**14  # rows from which a GPU is worth sending them to
 _DRIVER = Path("/proc/driver/nvidia/version")
@@ -85,6 +86,9 @@ def _loaded(module: str) -> object:
     try:
         return import_module(f"sketchridge.backends.{module}")
     except ImportError as error:
+        needed, extra = (
+            ("Dask", "dask") if module == "dask_blocks" else ("PyTorch and Triton", "gpu")
+        )
         raise ImportError(
-            f"This backend needs PyTorch and Triton ({error}): pip install 'sketchridge[gpu]'."
+            f"This backend needs {needed} ({error}): pip install 'sketchridge[{extra}]'."
         ) from None

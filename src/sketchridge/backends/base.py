@@ -35,14 +35,13 @@ class Backend(ABC):
     precisions: ClassVar[tuple[str, ...]]
     block_bytes: int = 2**26  # of the largest (t, m) matrix while t points are predicted
     slab_bytes: int = 2**28  # of a few columns or rows of a matrix with a row for each data row
+    longest: int = 2**62  # of the points that are predicted at a time
     far: ClassVar[dict[str, float]] = {"float64": 0.0}
     # Below far[precision] times the usual ‖k_x‖², kernel values leave the range of a precision.
 
     def place(self, kernel: Kernel, U: Array) -> Points:
         """A copy of points given by their coordinates ``kernel.coordinates(X)``."""
-        largest = 0.0
-        if kernel.geometry != "opaque":
-            largest = max([0.0, *over_rows(lambda rows: float(np.abs(U[rows]).max()), len(U))])
+        largest = 0.0 if kernel.geometry == "opaque" else self.largest(U)
         if not largest < 1e150 ** (1 / kernel.growth):
             raise ValueError(
                 f"X has rows {largest:.3g} away, in units of the bandwidth or of the largest "
@@ -52,6 +51,10 @@ class Backend(ABC):
         placed = self.points(kernel, U)
         placed.largest = largest
         return placed
+
+    def largest(self, U: Array) -> float:
+        """The size of the largest coordinate."""
+        return max([0.0, *over_rows(lambda rows: float(np.abs(U[rows]).max()), len(U))])
 
     @abstractmethod
     def points(self, kernel: Kernel, U: Array) -> Points:

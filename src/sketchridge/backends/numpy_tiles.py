@@ -75,10 +75,13 @@ class NumpyTiles(Backend):
         parts = list(_doubling(F if F.right is None else F.held(), F_Q))
 
         def strip(rows: slice, out: Array) -> None:
-            C = fill(rows, slice(0, len(Q)), np.empty(out.shape))
+            C = fill(rows, slice(0, len(Q)), out)
+            part = np.empty_like(
+                C
+            )  # one for all: where memory goes back at once, it is slow to get
             for columns, its in parts:
-                C -= columns[rows] @ its
-            out[:] = solve_triangular(L, C.T, lower=True, check_finite=False).T
+                C -= np.matmul(columns[rows], its, out=part)
+            out[:] = solve_triangular(L, C.T, lower=True, overwrite_b=True, check_finite=False).T
 
         return self._by_rows(strip, len(P), len(Q), len(Q))
 

@@ -74,30 +74,30 @@ class Tall:
         """Neighbouring columns, shared and not copied."""
         chosen = slice(start, self.shape[1] if stop is None else stop)
         if self.right is not None:
-            return Tall(self.backend, self.panels, self.right[:, chosen])
+            return type(self)(self.backend, self.panels, self.right[:, chosen])
         panels = [
             panel[:, max(chosen.start - place.start, 0) : chosen.stop - place.start]
             for panel, place in self.placed()
             if chosen.start < place.stop and place.start < chosen.stop
         ]
-        return Tall(self.backend, panels or (self.panels[0][:, :0],))
+        return type(self)(self.backend, panels or (self.panels[0][:, :0],))
 
     def rows(self, start: int, stop: int | None = None) -> Tall:
         """Neighbouring rows, shared and not copied."""
         chosen = slice(start, stop)
-        return Tall(self.backend, [panel[chosen] for panel in self.panels], self.right)
+        return type(self)(self.backend, [panel[chosen] for panel in self.panels], self.right)
 
     def beside(self, *others: Tall) -> Tall:
         """These columns and then others'; products stay as they are."""
         talls = [tall for tall in (self, *others) if tall.shape[1]] or [self]
         panels = [panel for tall in talls for panel in tall.panels]
         if all(tall.right is None for tall in talls):
-            return Tall(self.backend, panels)
+            return type(self)(self.backend, panels)
         rights = [
             np.eye(tall.shape[1]) if tall.right is None else self.backend.host(tall.right)
             for tall in talls
         ]
-        return Tall(self.backend, panels, self.backend.array(block_diag(*rights)))
+        return type(self)(self.backend, panels, self.backend.array(block_diag(*rights)))
 
     def compact(self, widest: int) -> Tall:
         """The same with the last panels put together two by two, as long as they are as wide.
@@ -110,7 +110,7 @@ class Tall:
                 break
             last = panels.pop()
             panels.append(self.backend.joined([panels.pop(), last], axis=1))
-        return Tall(self.backend, panels, self.right)
+        return type(self)(self.backend, panels, self.right)
 
     def append(self, more: Tall) -> Tall:
         """These rows and then others'."""
@@ -119,12 +119,14 @@ class Tall:
             self.backend.joined([panel, more.columns(place.start, place.stop).whole()], axis=0)
             for panel, place in ours.placed()
         ]
-        return Tall(self.backend, panels)
+        return type(self)(self.backend, panels)
 
     def __matmul__(self, A: Array) -> Tall:
         """T A for a small A, not formed before it is needed."""
         small = self.backend.array(A)
-        return Tall(self.backend, self.panels, small if self.right is None else self.right @ small)
+        return type(self)(
+            self.backend, self.panels, small if self.right is None else self.right @ small
+        )
 
     def map(self, function: Callable[..., Any], *others: Tall, small: Sequence[Array] = ()) -> Tall:
         """function(rows of this, rows of the others …, small arrays …), put together again.
@@ -140,7 +142,7 @@ class Tall:
             out[rows] = function(*(tall.part(rows) for tall in talls), *given)
 
         self.backend.each(fill, len(self), max(tall.shape[1] for tall in (*talls, sample)))
-        return Tall(self.backend, (out,))
+        return type(self)(self.backend, (out,))
 
     def sum(
         self, function: Callable[..., Any], *others: Tall, small: Sequence[Array] = ()
@@ -158,7 +160,7 @@ class Tall:
     def gram(self, other: Tall | None = None, weights: Tall | None = None) -> Array:
         """Tᵀ diag(w) T', with T' = T where not given: (q, q')."""
         if self.right is not None and self.right.shape[0] <= self.right.shape[1]:
-            narrow = Tall(self.backend, self.panels)
+            narrow = type(self)(self.backend, self.panels)
             middle = self.right.T @ self.backend.array(narrow.gram(other, weights))
             return self.backend.host(middle @ self.right if other is None else middle)
         if other is None:
@@ -178,7 +180,7 @@ class Tall:
         out = self.backend.empty(*self.shape)
         out[:] = self.whole()
         out[np.ascontiguousarray(rows)] = 0
-        return Tall(self.backend, (out,))
+        return type(self)(self.backend, (out,))
 
     def count(self) -> int:
         """How many entries of the one column are not 0."""
@@ -191,6 +193,10 @@ class Tall:
     def draw(self, u: Array) -> Array:
         """Row numbers drawn in proportion to the one column, for uniform numbers u in [0, 1)."""
         return self.backend.drawn(self.whole()[:, 0], u)
+
+    def room(self, columns: int) -> Room:
+        """Room for columns to come beside these."""
+        return Room(self, columns)
 
 
 class Room:

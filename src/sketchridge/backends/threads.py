@@ -47,7 +47,12 @@ def over_rows(function: Callable[[slice], T], n: int) -> list[T]:
 
 
 def by_rows(function: Callable[[Array], Array], A: Array) -> Array:
-    """function(A) in a new array, for a function that takes each row on its own."""
+    """function(A) in a new array, for a function that takes each row on its own.
+
+    Rows that live elsewhere stay there.
+    """
+    if hasattr(A, "by_rows"):
+        return A.by_rows(function)
     out = np.empty((len(A), *function(A[:1]).shape[1:]))
 
     def fill(rows: slice) -> None:

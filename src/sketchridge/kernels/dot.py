@@ -76,7 +76,7 @@ class DotProduct(Kernel):
         gamma = 1.0 / X.shape[1] if self.gamma is None else float(self.gamma)
         if self.degree is None:
             return replace(self, gamma=gamma)
-        largest = float(np.abs(X).max(initial=0.0)) * np.sqrt(gamma * X.shape[1])
+        largest = float(max(X.max(initial=0.0), -X.min(initial=0.0))) * np.sqrt(gamma * X.shape[1])
         shift = float(self.parameters[1]) ** 0.5 if len(self.parameters) > 1 else 0.0
         size = max(largest, shift)
         if not 0 < size < np.inf:

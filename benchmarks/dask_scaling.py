@@ -1,0 +1,290 @@
+"""Fits on a Dask cluster of this machine: workers, bytes, faults, and rows beyond their memory.
+
+Written to results/dask_scaling.md. ``--parquet N`` fits N × 8 rows from files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import common
+import dask
+import numpy as np
+from distributed import Client, LocalCluster
+from settings import sketched_ridge
+
+Array = np.ndarray
+D = 8
+TESTED = 1000
+SETTINGS = {"alpha": 1.0, "noise_variance": 0.01, "dtype": "float64"}
+
+
+@contextmanager
+def cluster(workers: int, memory: str | float = 0) -> Iterator[Client]:
+    """A client of processes of one thread each; 0 is no limit of their memory."""
+    options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        dask.config.set({"distributed.scheduler.work-stealing": False}),  # others use this machine
+        LocalCluster(**options, memory_limit=memory, silence_logs=logging.CRITICAL) as made,
+        Client(made) as client,
+    ):
+        yield client
+
+
+def problem(n: int) -> tuple[Array, Array, Array]:
+    rng = np.random.default_rng(0)
+    X = rng.random((n, D))
+    return X, target(X, rng), rng.random((TESTED, D))
+
+
+def target(X: Array, rng: np.random.Generator) -> Array:
+    return np.sin(4 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.standard_normal(len(X))
+
+
+def ridge(backend: str, m: int) -> Any:
+    return sketched_ridge(bandwidth=1.0, sketch="rpcholesky", sketch_size=m, backend=backend,
+                          random_state=0, **SETTINGS)  # fmt: skip
+
+
+def sent(client: Client) -> int:
+    """Bytes that left the workers so far, by their own counters."""
+    return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
+
+
+def measured(backend: str, n: int, m: int, client: Client | None = None) -> dict[str, Any]:
+    """Seconds of a fit and of 1,000 questions, bytes that left the workers, and the answers."""
+    X, y, Z = problem(n)
+    before = sent(client) if client else 0
+    start = time.perf_counter()
+    model = ridge(backend, m).fit(X, y)
+    fitted = time.perf_counter()
+    after = sent(client) if client else 0
+    v2, v3, mean = model.variance(Z), model.variance(Z, "v3"), model.predict(Z)
+    asked = time.perf_counter()
+    moved = sent(client) - after if client else 0
+    ridge_, query = model.fitted_.ridge, model.fitted_.at(Z[:50])
+    return {
+        "fit": fitted - start,
+        "ask": asked - fitted,
+        "bytes": after - before,
+        "asked bytes": moved,
+        "ratio": model.lambda_ / model.eigenvalues_[0],
+        "answers": [mean, v3, v2],
+        "residual": ridge_.residual_form(query, 1.0),
+    }
+
+
+def apart(one: dict[str, Any], other: dict[str, Any]) -> float:
+    """The largest relative difference of means, V3 and V2 as a residual."""
+    pairs = zip([*one["answers"][:2], one["residual"]], [*other["answers"][:2], other["residual"]],
+                strict=True)  # fmt: skip
+    return max(float(np.abs(a - b).max() / np.abs(a).max()) for a, b in pairs)
+
+
+def in_one_pass(one: dict[str, Any], other: dict[str, Any]) -> float:
+    a, b = one["answers"][2], other["answers"][2]
+    return float(np.abs(a - b).max() / a.max())
+
+
+def equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return all(map(np.array_equal, one["answers"], other["answers"]))
+
+
+def workers_table(n: int, m: int, counts: list[int]) -> tuple[str, list[common.Claim]]:
+    here = measured("numpy", n, m)
+    lines = [line("this process, one thread", here, here)]
+    found = {}
+    for count in counts:
+        with cluster(count) as client:
+            measured("dask", 20_000, 64, client)  # imports
+            found[count] = measured("dask", n, m, client)
+        lines.append(line(f"{count} workers", found[count], here))
+        print(lines[-1], flush=True)
+    one, two = found[1], found[2]
+    faster = (one["fit"] + one["ask"]) / (two["fit"] + two["ask"])
+    claims = [
+        common.Claim(
+            f"n = {n:,}, m = {m}: two workers are at least 1.7 times as fast as one with a fit and "
+            f"{TESTED:,} questions (found {faster:.2f}; fit alone {one['fit'] / two['fit']:.2f}, "
+            f"questions {one['ask'] / two['ask']:.2f})",
+            faster >= 1.7,
+        ),
+        common.Claim(
+            f"{', '.join(map(str, counts))} workers agree bit for bit",
+            all(equal(one, other) for other in found.values()),
+        ),
+        common.Claim(
+            f"one machine is within 1e-10 at λ = {one['ratio']:.1e} E₁ "
+            f"(found {apart(here, one):.1e}; V2 in one pass {in_one_pass(here, one):.1e})",
+            apart(here, one) <= 1e-10,
+        ),
+    ]
+    return f"## n = {n:,}, m = {m}\n\n{common.markdown_table(lines)}", claims
+
+
+def line(name: str, found: dict[str, Any], here: dict[str, Any]) -> dict[str, str]:
+    return {
+        "where": name,
+        "fit, s": f"{found['fit']:.2f}",
+        f"{TESTED:,} V2, V3 and means, s": f"{found['ask']:.2f}",
+        "bytes from workers, fit": f"{found['bytes']:,}",
+        "questions": f"{found['asked bytes']:,}",
+        "from one machine": f"{apart(here, found):.1e}",
+    }
+
+
+def bytes_table(m: int, sizes: list[int]) -> tuple[str, list[common.Claim]]:
+    lines, totals = [], []
+    with cluster(2) as client:
+        for n in sizes:
+            found = measured("dask", n, m, client)
+            totals.append(found["bytes"] + found["asked bytes"])
+            lines.append(
+                {
+                    "n": f"{n:,}",
+                    "bytes, fit": f"{found['bytes']:,}",
+                    "bytes, questions": f"{found['asked bytes']:,}",
+                    "fit, s": f"{found['fit']:.2f}",
+                    "questions, s": f"{found['ask']:.2f}",
+                }
+            )
+            print(lines[-1], flush=True)
+    claim = common.Claim(
+        f"bytes that leave two workers do not grow with n: {totals[-1] / totals[0]:.2f} times as "
+        f"many for {sizes[-1] / sizes[0]:.0f} times the rows",
+        totals[-1] <= 1.5 * totals[0],
+    )
+    return f"## Bytes that left two workers, m = {m}\n\n{common.markdown_table(lines)}", [claim]
+
+
+def kills(count: int, n: int, m: int) -> tuple[str, list[common.Claim]]:
+    """A worker is killed at another moment of each fit; whoever does not come back is replaced."""
+    wanted: dict[str, Any] | None = None
+    same, near, lost = 0, 0.0, 0
+    while lost < count:
+        with cluster(2) as client:
+            measured("dask", n, m, client)
+            undisturbed = measured("dask", n, m, client)
+            wanted = wanted or undisturbed
+            seconds = undisturbed["fit"] + undisturbed["ask"]
+            while lost < count and len(client.scheduler_info()["workers"]) == 2:
+                timer = threading.Timer(seconds * (lost + 0.5) / count, kill, [client, lost])
+                timer.start()
+                found = measured("dask", n, m)  # workers that are killed tell no counts
+                timer.join()
+                same += equal(wanted, found)
+                near = max(near, apart(wanted, found))
+                lost += 1
+                print(f"kill {lost}: equal {equal(wanted, found)}", flush=True)
+                with suppress(TimeoutError):
+                    client.wait_for_workers(2, timeout=15)
+    text = (
+        f"## Faults\n\n{lost} fits and questions with n = {n:,}, m = {m}, in each of which one of "
+        f"two workers was killed (SIGKILL): {same} gave the same bits, the largest relative "
+        f"difference of the others is {near:.1e}."
+    )
+    claim = common.Claim(
+        f"{lost} kills leave results equal ({same} bit for bit, all within {near:.1e})",
+        same == lost,
+    )
+    return text, [claim]
+
+
+def kill(client: Client, k: int) -> None:
+    process = client.cluster.workers[k % 2].process
+    if process is not None and process.pid:
+        os.kill(process.pid, signal.SIGKILL)
+
+
+def overhead(m: int) -> str:
+    n = 20_000
+    here = measured("numpy", n, m)
+    with cluster(2) as client:
+        measured("dask", n, m, client)
+        there = measured("dask", n, m, client)
+    return (
+        f"## Overhead at n = {n:,}, m = {m}\n\nA fit takes {there['fit']:.2f} s with two workers "
+        f"and {here['fit']:.2f} s here; {TESTED:,} questions {there['ask']:.2f} s and "
+        f"{here['ask']:.2f} s."
+    )
+
+
+def from_parquet(rows: int, m: int, memory: str) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        return fitted_from(Path(folder), rows, m, memory)
+
+
+def fitted_from(folder: Path, rows: int, m: int, memory: str) -> str:
+    """Fit rows × 8 numbers from files, with two workers of so much memory each."""
+    import dask.dataframe as dd
+    import pandas as pd
+
+    names = [f"x{j}" for j in range(D)]
+    size = 250_000
+    for part in range(-(-rows // size)):
+        rng = np.random.default_rng(part)
+        X = rng.random((min(size, rows - part * size), D))
+        frame = pd.DataFrame(X, columns=names).assign(y=target(X, rng))
+        frame.to_parquet(folder / f"part-{part:04}.parquet")
+    disk = sum(path.stat().st_size for path in folder.glob("*.parquet"))
+    with cluster(2, memory) as client:
+        table = dd.read_parquet(folder)
+        start = time.perf_counter()
+        model = ridge("dask", m).fit(table[names], table["y"])
+        fitted = time.perf_counter()
+        Z = np.random.default_rng(1).random((100, D))
+        error = float(
+            np.sqrt(np.mean((model.predict(Z) - np.sin(4 * Z[:, 0]) - Z[:, 1] ** 2) ** 2))
+        )
+        v2 = model.variance(Z)
+        asked = time.perf_counter()
+        spilled = sum(client.run(lambda dask_worker: dask_worker.data.spilled_total.disk).values())
+    return (
+        f"## {rows:,} × {D} rows from Parquet\n\n{disk / 1e9:.2f} GB of files; X has "
+        f"{8e-9 * rows * D:.2f} GB, F with m = {m} {8e-9 * rows * m:.2f} GB; "
+        f"two workers of {memory}. "
+        f"The fit took {fitted - start:.0f} s, {len(Z)} means and V2 {asked - fitted:.0f} s; "
+        f"{spilled / 1e9:.2f} GB lay on disk at the end. Error of the mean {error:.4f}, "
+        f"√V2 {np.sqrt(v2).min():.2e} to {np.sqrt(v2).max():.2e}."
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--landmarks", type=int, default=512)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--parquet", type=int, default=20_000_000)
+    parser.add_argument("--memory", default="2GB", help="of a worker that reads Parquet")
+    parser.add_argument("--only", nargs="+", help="some of the sections")
+    parser.add_argument("--out", type=Path, default=common.RESULTS)
+    options = parser.parse_args()
+    n = options.rows
+    sections: dict[str, Callable[[], tuple[str, list[common.Claim]]]] = {
+        "workers": lambda: workers_table(n, options.landmarks, options.workers),
+        "bytes": lambda: bytes_table(256, [n // 8, n // 2, 2 * n]),
+        "kills": lambda: kills(options.kills, 20_000, 128),
+        "overhead": lambda: (overhead(256), []),
+        "parquet": lambda: (from_parquet(options.parquet, 64, options.memory), []),
+    }
+    parts, claims = [common.machine()], []
+    for name in options.only or sections:
+        text, found = sections[name]()
+        parts.append(text)
+        claims += found
+        common.write_report(options.out / "dask_scaling.md", "A Dask cluster", parts, claims)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,331 @@
+"""Fits on a Dask cluster of processes: the numbers of one machine, whatever workers and chunks."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+import time
+from functools import lru_cache
+from typing import Any
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client
+from local_cluster import new_client, shared_client, stopped
+from sklearn.base import clone
+
+from sketchridge import ExactKernelRidge, SketchedKernelRidge
+from sketchridge.backends import as_backend
+from sketchridge.backends.dask_blocks import DaskBlocks
+
+Array = np.ndarray
+N, T = 5000, 40
+AGREEMENT = 1e-10  # for λ ≥ 1e-6·E₁
+FIXED = {"kernel": "gaussian", "bandwidth": 0.5, "dtype": "float64", "random_state": 0}
+FITS: dict[str, dict[str, Any]] = {
+    "landmarks": {"alpha": 0.5, "sketch_size": 60},
+    "intercept": {"alpha": 0.5, "sketch_size": 60, "fit_intercept": True},
+    "uniform": {"alpha": 0.5, "sketch_size": 60, "sketch": "landmarks"},
+    "dense": {"alpha": 0.5, "sketch_size": 40, "sketch": "gaussian"},
+    "path": {"alpha": "gcv", "sketch_size": 60},
+    "leave-one-out": {"alpha": "loo", "sketch_size": 60},
+    "automatic": {"alpha": "gcv"},
+    "polynomial": {"kernel": "polynomial", "bandwidth": "median", "alpha": 5.0, "sketch_size": 30},
+}
+
+
+def problem(n: int = N) -> tuple[Array, Array, Array]:
+    rng = np.random.default_rng(0)
+    X = rng.random((n, 3))
+    y = np.sin(4 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.standard_normal(n)
+    return X, y, rng.random((T, 3))
+
+
+def blocks(rows: int = 1200, client: Client | None = None) -> DaskBlocks:
+    return DaskBlocks(client or shared_client(), rows=rows)
+
+
+def fitted(backend: Any, weights: Array | None = None, **settings: Any) -> SketchedKernelRidge:
+    X, y, _ = problem()
+    return SketchedKernelRidge(**FIXED | settings, backend=backend).fit(X, y, weights)
+
+
+def answers(model: SketchedKernelRidge) -> dict[str, Any]:
+    """Means, variances and intervals; V2 and V̄ as residuals, which rounding moves least."""
+    X = problem()[2]
+    ridge, query = model.fitted_.ridge, model.fitted_.at(X)
+    return {
+        "lambda": model.lambda_,
+        "mean": model.predict(X),
+        "v2": ridge.residual_form(query, 1.0),
+        "vbar": ridge.residual_form(query, 0.5),
+        "v3": model.variance(X, "v3"),
+        "gp": model.variance(X, "gp"),
+        "interval": np.stack(model.predict_interval(X)),
+        "noise": model.noise_variance_,
+    }
+
+
+def assert_agree(actual: dict[str, Any], desired: dict[str, Any], tol: float = AGREEMENT) -> None:
+    for name, value in desired.items():
+        scale = np.abs(value).max()
+        assert np.abs(actual[name] - value).max() <= tol * scale, name
+
+
+@pytest.mark.parametrize("settings", FITS.values(), ids=FITS)
+def test_a_cluster_gives_the_numbers_of_one_machine(settings):
+    there, here = fitted(blocks(), **settings), fitted("numpy", **settings)
+    assert there.backend_ == "dask"
+    assert there.lambda_ >= 1e-6 * there.eigenvalues_[0]
+    assert_agree(answers(there), answers(here))
+    if not here.fitted_.factor.complete:  # else it is rounding alone
+        bounds = [model.certificate_.relative for model in (there, here)]
+        np.testing.assert_allclose(*bounds, rtol=AGREEMENT)
+
+
+def test_weights_and_several_targets():
+    X, y, Xt = problem()
+    Y, w = np.column_stack([y, y**2]), np.random.default_rng(1).integers(0, 3, N).astype(float)
+    settings = FIXED | FITS["intercept"]
+    models = [
+        SketchedKernelRidge(**settings, backend=backend).fit(X, Y, w)
+        for backend in (blocks(), "numpy")
+    ]
+    there, here = models
+    np.testing.assert_allclose(there.predict(Xt), here.predict(Xt), rtol=AGREEMENT)
+    np.testing.assert_allclose(there.variance(Xt, "v3"), here.variance(Xt, "v3"), rtol=AGREEMENT)
+
+
+def test_exact_mean_refinement_and_norm_certificate():
+    settings = FITS["intercept"] | {"solver": "pcg"}
+    there, here = fitted(blocks(), **settings), fitted("numpy", **settings)
+    X = problem()[2][:3]
+    assert there.solver_ == "pcg"
+    np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=1e-8)  # as both are solved
+    for model in (there, here):
+        v, bound = model.variance(X, "vbar", refine=1, return_bound=True)
+        assert (bound < np.sqrt(v)).all()
+    np.testing.assert_allclose(there.variance(X, "v1", tol=1e-6), here.variance(X, "v1", tol=1e-6))
+    norms = [model.certificate("norm").norm for model in (there, here)]
+    np.testing.assert_allclose(*norms, rtol=1e-8)
+
+
+def test_rows_are_appended():
+    X, y, Xt = problem()
+    settings = FIXED | FITS["intercept"]
+    models = [SketchedKernelRidge(**settings, backend=b) for b in (blocks(), "numpy")]
+    for model in models:
+        model.fit(X[:4000], y[:4000]).partial_fit(X[4000:], y[4000:])
+    there, here = (model.predict(Xt) for model in models)
+    np.testing.assert_allclose(there, here, rtol=AGREEMENT)
+
+
+# Workers and chunks
+
+
+@lru_cache
+def few_workers() -> Client:
+    return new_client(1)
+
+
+@pytest.mark.parametrize("settings", [FITS["intercept"], FITS["leave-one-out"]], ids=str)
+def test_one_worker_and_two_agree_bit_for_bit(settings):
+    one, two = (answers(fitted(blocks(client=c), **settings)) for c in clients())
+    for name, value in one.items():
+        np.testing.assert_array_equal(two[name], value)
+
+
+def clients() -> list[Client]:
+    return [few_workers(), shared_client()]
+
+
+def test_chunks_do_not_matter():
+    X, y, _ = problem()
+    found = []
+    for chunks in ((700, 3), (1700, 2), (5000, 1)):
+        model = SketchedKernelRidge(**FIXED | FITS["intercept"], backend=blocks())
+        found.append(answers(model.fit(da.from_array(X, chunks=chunks), y)))
+    for other in found[1:]:
+        for name, value in found[0].items():
+            np.testing.assert_array_equal(other[name], value)
+
+
+def test_blocks_depend_on_the_number_of_rows_alone():
+    for n in (10_000, 20_000, 200_000, 20_000_000, 10**9):
+        starts = as_backend("dask").starts(n)
+        sizes = np.diff(starts)
+        assert (starts[0], starts[-1]) == (0, n)
+        assert sizes.max() <= 2**16
+        assert (sizes > 0).all()
+
+
+# Dask's arrays and data frames
+
+
+def test_a_dask_array_is_fitted_where_it_lies():
+    X, y, _ = problem()
+    X[::50] = X[0]  # repeated rows are merged
+    w = np.ones(N)
+    w[:7] = 0
+    settings = FIXED | FITS["intercept"]
+    lazy = [da.from_array(A, chunks=900) for A in (X, y, w)]
+    there = SketchedKernelRidge(**settings, backend=blocks()).fit(*lazy)
+    here = SketchedKernelRidge(**settings).fit(X, y, w)
+    assert there.fitted_.data.X.blocks  # futures
+    assert_agree(answers(there), answers(here))
+
+
+def test_a_learned_kernel_is_that_of_one_machine():
+    X, y, Xt = problem()
+    settings = {"kernel": "matern52", "bandwidth": "ard", "random_state": 0, "sketch_size": 50}
+    there = SketchedKernelRidge(**settings, backend=blocks()).fit(da.from_array(X), y)
+    here = SketchedKernelRidge(**settings).fit(X, y)
+    np.testing.assert_array_equal(there.bandwidth_, here.bandwidth_)
+    np.testing.assert_allclose(there.predict(Xt), here.predict(Xt), rtol=1e-8)
+
+
+def test_a_data_frame_in_and_lazy_answers_out():
+    X, y, Xt = problem()
+    frame = pd.DataFrame(X, columns=list("abc"))
+    lazy = dd.from_pandas(frame, npartitions=4)
+    there = SketchedKernelRidge(**FIXED | FITS["intercept"], backend=blocks())
+    there.fit(lazy, dd.from_pandas(pd.Series(y), npartitions=3))
+    here = SketchedKernelRidge(**FIXED | FITS["intercept"]).fit(frame, y)
+    assert list(there.feature_names_in_) == list("abc")
+    some = dd.from_pandas(pd.DataFrame(Xt, columns=list("abc")), npartitions=2)
+    mean, std = there.predict(some, return_std=True)
+    low, high = there.predict_interval(some, 0.8)
+    variance = there.variance(some, "v3")
+    assert {type(A) for A in (mean, std, low, high, variance)} == {da.Array}
+    wanted = pd.DataFrame(Xt, columns=list("abc"))
+    for A, B in zip(
+        (mean, std, low, high, variance),
+        (
+            *here.predict(wanted, return_std=True),
+            *here.predict_interval(wanted, 0.8),
+            here.variance(wanted, "v3"),
+        ),
+        strict=True,
+    ):
+        np.testing.assert_allclose(shared_client().compute(A).result(), B, rtol=1e-8)
+
+
+def test_lazy_answers_of_any_model():
+    X, y, Xt = problem(300)
+    lazy = da.from_array(Xt, chunks=(15, 2))
+    model = SketchedKernelRidge(**FIXED | FITS["landmarks"]).fit(X, np.column_stack([y, -y]))
+    mean, v2 = model.predict(lazy), model.variance(lazy)
+    assert (mean.shape, mean.chunks[0], v2.shape) == ((T, 2), (15, 15, 10), (T, 2))
+    np.testing.assert_allclose(mean.compute(), model.predict(Xt), rtol=1e-12)
+    np.testing.assert_allclose(v2.compute(), model.variance(Xt), rtol=1e-9)
+    none = lazy[lazy[:, 0] > 2]  # chunks of unknown length, all empty
+    assert model.predict(none).compute().shape == (0, 2)
+    exact = ExactKernelRidge(alpha=1.0).fit(da.from_array(X), da.from_array(y))
+    assert isinstance(exact.predict(lazy), np.ndarray)
+
+
+def test_a_model_of_a_cluster_is_saved_and_copied():
+    there = fitted(blocks(), **FITS["intercept"])
+    X = problem()[2]
+    copied = pickle.loads(pickle.dumps(there))
+    assert copied.backend_ == "numpy"  # there is no client of the process
+    np.testing.assert_allclose(copied.predict(X), there.predict(X), rtol=AGREEMENT)
+    assert clone(there).backend.rows == 1200
+
+
+# Errors
+
+
+def lazy_with(value: float) -> da.Array:
+    X = problem()[0]
+    X[N // 2, 1] = value
+    return da.from_array(X, chunks=1000)
+
+
+ERRORS = {
+    "NaN": (lazy_with(np.nan), "Input X contains NaN or infinity: fill or drop such rows"),
+    "infinity": (lazy_with(np.inf), "Input X contains NaN or infinity"),
+    "one dimension": (da.zeros(N), "X must be a table of rows and columns, got 1 dim"),
+    "text": (da.from_array(np.full((N, 2), "a")), "X has columns that are no numbers"),
+    "lengths": (da.zeros((N + 1, 3)), "inconsistent numbers of samples"),
+}
+
+
+@pytest.mark.parametrize(("X", "text"), ERRORS.values(), ids=ERRORS)
+def test_error_is_a_sentence(X, text):
+    model = SketchedKernelRidge(**FIXED, backend=blocks())
+    with pytest.raises(ValueError, match=text):
+        model.fit(X, problem()[1])
+    assert not hasattr(model, "n_features_in_")
+
+
+def test_a_client_is_needed():
+    X, y, _ = problem(9000)
+    with pytest.raises(RuntimeError, match="needs a Dask client, and there is none"):
+        SketchedKernelRidge(**FIXED, alpha=1.0, backend="dask").fit(X, y)
+
+
+def test_the_exact_problem_is_not_distributed():
+    X, y, _ = problem(3000)
+    with pytest.raises(ValueError, match=r"3,000 × 3,000 kernel matrix, which is not distributed"):
+        ExactKernelRidge("gaussian", bandwidth=0.5, alpha=1.0, backend=blocks()).fit(X, y)
+
+
+# Faults
+
+
+def kill_a_worker(client: Client) -> None:
+    pid = next(iter(client.run(os.getpid).values()))
+    os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["fit", "scoring", "refinement"])
+def test_a_killed_worker_does_not_change_the_result(what):
+    client = new_client(2)
+    try:
+        model = fitted(blocks(500, client), **FITS["intercept"])
+        work = {
+            "fit": lambda: answers(fitted(blocks(500, client), **FITS["intercept"])),
+            "scoring": lambda: {"v2": model.variance(problem()[0][:2000])},
+            "refinement": lambda: {"v1": model.variance(problem()[2], "v1", tol=1e-3)},
+        }[what]
+        start = time.monotonic()
+        wanted = work()
+        killer = threading.Timer((time.monotonic() - start) / 3, kill_a_worker, [client])
+        killer.start()
+        found = work()
+        killer.join()
+        for name, value in wanted.items():
+            np.testing.assert_allclose(found[name], value, rtol=1e-11)
+    finally:
+        stopped(client)
+
+
+@pytest.mark.slow
+def test_a_lost_scheduler_is_told():
+    client = new_client(1)
+    model = fitted(blocks(500, client), **FITS["intercept"])
+    before = model.predict(problem()[2])
+    client.cluster.close()
+    X, y, Xt = problem()
+    with pytest.raises(RuntimeError, match=r"is lost .*: start a new cluster and Client"):
+        model.fit(X, y)
+    np.testing.assert_array_equal(model.predict(Xt), before)  # of landmarks, which are here
+    stopped(client)
+
+
+@pytest.mark.slow
+def test_an_interruption_cancels_the_work():
+    client = new_client(1)
+    threading.Timer(1.0, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        fitted(blocks(50, client), **FITS["leave-one-out"])
+    time.sleep(1.0)
+    assert not any(client.processing().values())
+    stopped(client)
