@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ __all__ = [
     "check_parameters",
     "check_positive",
     "check_range",
+    "check_refinement",
     "check_times",
     "checked_matrix",
     "checked_precisions",
@@ -217,3 +218,22 @@ def checked_value(value: Any, shape: tuple[int, ...]) -> Array:
             f"{shape}, got {_short(value)}."
         )
     return held
+
+
+def check_refinement(kind: str, refine: Any, tol: Any, return_bound: bool) -> None:
+    """Raise ValueError where there is nothing to refine, or steps or tolerance make no sense."""
+    if kind not in ("v1", "v2", "vbar") and (refine or return_bound):
+        raise ValueError(
+            "refine and return_bound lead from 'v2' or 'vbar' to 'v1'; there is nothing to refine "
+            f"in kind={kind!r}."
+        )
+    if not isinstance(refine, Integral) or isinstance(refine, bool) or refine < 0:
+        raise ValueError(f"refine must be a whole number of steps from 0 up, got {refine!r}.")
+    if kind == "v1" and refine:
+        raise ValueError(
+            "kind='v1' takes as many steps as tol needs: give tol, or kind='vbar' with refine."
+        )
+    if tol is not None:
+        check_positive("tol", tol, "and goes with kind='v1'")
+        if kind != "v1":
+            raise ValueError(f"tol goes with kind='v1', got tol={tol!r} and kind={kind!r}.")

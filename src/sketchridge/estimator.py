@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sketchridge.certify import Certificate, norm_certificate
-from sketchridge.checks import check_positive
+from sketchridge.checks import check_positive, check_refinement
 from sketchridge.covariance import refined_covariance, sketched_covariance
 from sketchridge.dask_input import is_dask, rows_there
 from sketchridge.data import Data
@@ -161,7 +161,7 @@ class SketchedKernelRidge(KernelRegressor):
         """
         check_is_fitted(self)
         self._check_kind(kind)
-        _check_refinement(kind, refine, tol, return_bound)
+        check_refinement(kind, refine, tol, return_bound)
         if self._is_asked_lazily(X):
             options = {"refine": refine, "tol": tol, "return_bound": return_bound}
             return self._lazily("variance", X, 1 + return_bound, kind=kind, **options)
@@ -208,7 +208,7 @@ class SketchedKernelRidge(KernelRegressor):
         array([1.])
         """
         query, kind = self._contrasts(A, X), self._known_kind(kind)
-        _check_refinement(kind, refine, tol, return_bound)
+        check_refinement(kind, refine, tol, return_bound)
         with status("Computing contrasts"):
             mean = self._mean(query)
             variance, bound = self._judged(query, kind, refine, tol, return_bound)
@@ -381,21 +381,3 @@ class SketchedKernelRidge(KernelRegressor):
                 f"of rows, got {size!r}."
             )
         check_positive("sketch_tol", self.sketch_tol)
-
-
-def _check_refinement(kind: str, refine: Any, tol: Any, return_bound: bool) -> None:
-    if kind not in ("v1", "v2", "vbar") and (refine or return_bound):
-        raise ValueError(
-            "refine and return_bound lead from 'v2' or 'vbar' to 'v1'; there is nothing to refine "
-            f"in kind={kind!r}."
-        )
-    if not isinstance(refine, Integral) or isinstance(refine, bool) or refine < 0:
-        raise ValueError(f"refine must be a whole number of steps from 0 up, got {refine!r}.")
-    if kind == "v1" and refine:
-        raise ValueError(
-            "kind='v1' takes as many steps as tol needs: give tol, or kind='vbar' with refine."
-        )
-    if tol is not None:
-        check_positive("tol", tol, "and goes with kind='v1'")
-        if kind != "v1":
-            raise ValueError(f"tol goes with kind='v1', got tol={tol!r} and kind={kind!r}.")
