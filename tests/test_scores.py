@@ -19,10 +19,8 @@ from sketchridge.scores import (
     Scores,
     each_observation,
     leverage_residuals,
-    probe_residuals,
     scores_of,
     spread_of,
-    widening,
 )
 
 
@@ -67,20 +65,6 @@ def test_leverages_give_the_same(fit_intercept):
     found = leverage_residuals(residuals, leverages, model.w, model.alpha)
     for actual, desired in zip(found, model.left_out(), strict=True):
         assert_close(actual, desired, condition=100)
-
-
-@intercepts
-def test_a_probe_knows_the_same_at_its_rows(fit_intercept):
-    model = ridge(fit_intercept=fit_intercept)
-    rows = np.array([3, 17, 4])
-    inverse = replace(model, fit_intercept=False).B
-    constant = inverse.sum(axis=0) if fit_intercept else None
-    r, variances = probe_residuals(inverse[:, rows], rows, model.Y, constant)
-    every = model.left_out()
-    assert_close(r, every[0][rows], condition=10)
-    assert_close(variances, every[1][rows], condition=10)
-    probe = scores_of(r, variances, every[2][rows], rows=rows)
-    assert_close(probe.values, scores_of(*every).values[rows], condition=10)
 
 
 def test_scores_and_amplitude_follow_the_units_of_y_and_of_the_kernel():
@@ -169,15 +153,6 @@ def test_spread_is_about_the_mean_only_with_an_intercept():
     assert spread_of(Y, w, True) == pytest.approx(1.0)
     assert spread_of(Y, w, False) == pytest.approx(np.sqrt(5))
     assert spread_of(Y, np.array([3.0, 1.0]), True) == pytest.approx(np.sqrt(0.75))
-
-
-def test_widening_never_narrows():
-    one = np.ones((4, 2))
-    assert widening(2 * one, one, np.ones(2)) == pytest.approx(2)
-    assert widening(one / 2, one, np.ones(2)) == 1
-    assert widening(one, 0 * one, np.ones(2)) == 1
-    units = np.array([1.0, 1e6])  # no target decides by its units
-    assert widening(2 * one * np.sqrt(units), one * np.sqrt(units), units) == pytest.approx(2)
 
 
 @pytest.mark.parametrize("exact_mean", [False, True])

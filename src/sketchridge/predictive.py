@@ -214,8 +214,8 @@ def predictive_of(
 ) -> Predictive:
     """The distribution that the scores make. O(N log N) for each target.
 
-    ``factor`` is `widening`'s. ``spread`` (q,) and ``prior`` = k(x, x) bound the width far from the
-    data; without them it is not bounded.
+    Scores are widened by the ``factor``, at least 1. ``spread`` (q,) and ``prior`` = k(x, x) bound
+    the width far from the data; without them it is not bounded.
 
     >>> from sketchridge.scores import scores_of
     >>> z = np.random.default_rng(0).standard_normal((99, 1))

@@ -17,11 +17,9 @@ __all__ = [
     "Scores",
     "each_observation",
     "leverage_residuals",
-    "probe_residuals",
     "scores_of",
     "spread_of",
     "tempered",
-    "widening",
 ]
 
 Array = np.ndarray
@@ -127,23 +125,6 @@ def leverage_residuals(
     return residuals / left[:, None], noise / left, noise
 
 
-def probe_residuals(
-    columns: Array, rows: Array, Y: Array, constant: Array | None = None
-) -> tuple[Array, Array]:
-    """Exact r_i (p, q) and 1/B_ii (p,) at p rows, from the columns B e_i (n, p).
-
-    With an intercept ``constant`` is B1 (n,). Y is (n, q).
-
-    >>> B = np.array([[2.0, 1.0], [1.0, 2.0]])
-    >>> probe_residuals(B[:, [1]], np.array([1]), np.array([[0.0], [3.0]]))
-    (array([[3.]]), array([0.5]))
-    """
-    if constant is not None:
-        columns = columns - np.outer(constant, constant[rows] / constant.sum())
-    diagonal = columns[rows, np.arange(len(rows))]
-    return columns.T @ Y / diagonal[:, None], 1 / diagonal
-
-
 def each_observation(scores: Scores, rows: Rows, alpha: float) -> Scores:
     """Scores of the observations as they were given, where rows of X are repeated.
 
@@ -182,21 +163,6 @@ def spread_of(Y: Array, w: Array, fit_intercept: bool) -> Array:
     """
     centre = w @ Y / w.sum() if fit_intercept else 0.0
     return np.sqrt(w @ (Y - centre) ** 2 / w.sum())
-
-
-def widening(held_out: Array, left_out: Array, amplitude: Array) -> float:
-    """max(1, rms held-out score / rms leave-one-out score), all targets together.
-
-    A kernel learned on the rows whose residuals make the interval narrows it. Below 300 rows the
-    remedy is to learn on four fifths and score the rest, five times: ``held_out`` (·, q) are those
-    scores, ``left_out`` (·, q) the leave-one-out scores of the same learnings.
-
-    >>> widening(np.full((5, 1), 3.0), np.full((20, 1), 2.0), np.ones(1))
-    1.5
-    """
-    scale = np.maximum(amplitude, _TINY)
-    outside, inside = ((scores**2 / scale).mean() for scores in (held_out, left_out))
-    return float(np.sqrt(max(1.0, outside / inside))) if inside > 0 else 1.0
 
 
 def _different_observations(rows: Rows) -> tuple[Array, Array, Array]:
