@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -47,6 +48,14 @@ def defaults():
         make.__kwdefaults__.update(others)
     yield
     set_plain()
+
+
+@pytest.fixture(autouse=True)
+def no_figure_stays_open():
+    """Pictures of one test do not count in the next."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 set_plain()

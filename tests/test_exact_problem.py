@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from helpers import assert_close, assert_close_each, normal
 
-from sketchridge import ExactKernelRidge, SketchedKernelRidge, selection, solution
+from sketchridge import ExactKernelRidge, SketchedKernelRidge, chosen, selection, solution
+from sketchridge.backends import NumpyTiles
 from sketchridge.kernels import Laplacian, Linear, Matern32, Radial
 
 rng = np.random.default_rng(0)
@@ -45,11 +46,58 @@ def test_up_to_4096_rows_the_sketched_estimator_is_the_exact_one(fit_intercept, 
         assert_close(ours, theirs, "pcg")  # a limit may be near 0
 
 
+@pytest.fixture
+def iterated(monkeypatch):
+    """As for rows too many to factorise their matrix."""
+    monkeypatch.setattr(selection, "_COMPLETE", 100)
+    monkeypatch.setattr(NumpyTiles, "dense_rows", 0)
+
+
 @intercepts
 @weighted
-def test_beyond_the_mean_is_that_of_the_exact_problem(fit_intercept, weight, monkeypatch):
-    """α from a subsample, here of all rows; the mean to within 1% of the leave-one-out error."""
+def test_a_few_rows_more_are_left_out_exactly(fit_intercept, weight, monkeypatch):
+    """Mean and leave-one-out errors of the exact problem, whatever the sketch."""
     monkeypatch.setattr(selection, "_COMPLETE", 100)
+    options = {"kernel": "matern32", "bandwidth": H, "fit_intercept": fit_intercept}
+    model = sketched(sketch_size=20, **options).fit(X, y, weight)
+    exact = ExactKernelRidge(alpha=model.alpha_, **options).fit(X, y, weight)
+    assert model.solver_ == "pcg"
+    assert_close(model.predict(X_NEW), exact.predict(X_NEW))
+    assert_close([model.loo_error_], [exact.loo_error_])
+    low, high = model.predict_interval(X_NEW)
+    assert 0.88 <= np.mean((low <= Y_NEW) & (high >= Y_NEW)) <= 0.99
+
+
+def test_what_is_missing_in_the_errors_of_rows_left_out_is_known_from_some(iterated):
+    """With a sketch far too small, where 1/B_ii is underestimated, landmarks included."""
+    options = {"kernel": "matern32", "bandwidth": 0.3 * H, "alpha": 1e-3}
+    exact = ExactKernelRidge(**options, fit_intercept=True).fit(X, y)
+    model = sketched(sketch_size=50, **options).fit(X, y)
+    assert 0.98 <= model.loo_error_ / exact.loo_error_ <= 1.02
+    some = model.fitted_.left_out.errors[:, 0]
+    every = exact.fitted_.loo_errors[:, 0]
+    assert 0.98 <= (some**2).mean() / (every**2).mean() <= 1.02
+
+
+def test_a_penalty_that_few_rows_cannot_see_is_found_on_more(monkeypatch):
+    """A function of high frequency, noise for 40 rows and not for 150."""
+    x = np.sort(np.random.default_rng(0).uniform(0, 1, (150, 1)), axis=0)
+    f = np.sin(60 * x[:, 0])
+    monkeypatch.setattr(selection, "_COMPLETE", 100)
+    monkeypatch.setattr(chosen, "_ROWS", 40)
+    options = {"kernel": "matern32", "bandwidth": 0.05, "sketch_size": 50}
+    checked = sketched(**options).fit(x, f)
+    monkeypatch.setattr(chosen, "_FALLS", 0)
+    monkeypatch.setattr(chosen, "_FACTOR", 1.0)
+    unchecked = sketched(**options).fit(x, f)
+    assert checked.alpha_ < unchecked.alpha_
+    assert checked.loo_error_ < 0.9 * unchecked.loo_error_
+
+
+@intercepts
+@weighted
+def test_beyond_the_mean_is_that_of_the_exact_problem(fit_intercept, weight, iterated):
+    """α from a subsample, here of all rows; the mean to within 1% of the leave-one-out error."""
     options = {"kernel": "matern32", "bandwidth": H, "fit_intercept": fit_intercept}
     exact = ExactKernelRidge(alpha="loo", **options).fit(X, y, weight)
     model = sketched(sketch_size=40, **options).fit(X, y, weight)
@@ -63,8 +111,7 @@ def test_beyond_the_mean_is_that_of_the_exact_problem(fit_intercept, weight, mon
     assert 0.85 <= np.mean((low <= Y_NEW) & (high >= Y_NEW)) <= 0.99  # 40 seeds: 0.932 ± 0.025
 
 
-def test_the_sketched_mean_is_taken_where_the_exact_one_takes_too_long(monkeypatch):
-    monkeypatch.setattr(selection, "_COMPLETE", 100)
+def test_the_sketched_mean_is_taken_where_the_exact_one_takes_too_long(iterated, monkeypatch):
     monkeypatch.setattr(solution, "_SECONDS", 0.0)
     with pytest.warns(UserWarning, match="exact mean was given up.*solver='pcg'"):
         model = sketched(kernel="matern32", sketch_size=40).fit(X, y)
@@ -131,7 +178,9 @@ def test_kernels_of_a_given_bandwidth_are_compared_by_leave_one_out():
 
 def test_what_has_no_slope_is_not_learned():
     with pytest.raises(ValueError, match="learned by the slope of a radial kernel's profile"):
-        sketched(kernel="laplacian", bandwidth="ard").fit(X, y)
+        sketched(kernel="linear", bandwidth="ard").fit(X, y)
+    with pytest.raises(ValueError, match="bandwidth='full' is a map of the features"):
+        sketched(kernel="laplacian", bandwidth="full").fit(X, y)
     for kernel in ("laplacian", Linear(), Laplacian(1.0)):
         assert np.isfinite(sketched(kernel=kernel, bandwidth="auto").fit(X, y).predict(X_NEW)).all()
     given = sketched(kernel=Matern32(5.0), bandwidth="auto").fit(X, y)

@@ -11,17 +11,17 @@ from helpers import DEVICE, assert_close, normal, uneven
 from kernel_of_a_user import RationalQuadratic
 
 from sketchridge.backends import torch_loo
-from sketchridge.descent import FORMS, Chart, descend, started
-from sketchridge.kernels import Gaussian, Matern32, Matern52, Radial
+from sketchridge.descent import Chart, descend, started
+from sketchridge.kernels import FORMS, Gaussian, Laplacian, Matern32, Matern52, Radial
 from sketchridge.learning import cross_fitted_factor, learn, relevance, spreads
 from sketchridge.loo import Problem, best_alpha, criterion_at, solved
 
 Array = np.ndarray
-KERNELS = [Gaussian(), Matern32(), Matern52(), RationalQuadratic()]
-AUTO = [Matern32(), Matern52(), Gaussian()]
+KERNELS = [Gaussian(), Matern32(), Matern52(), RationalQuadratic(), Laplacian()]
+AUTO = [Matern32(), Matern52(), Gaussian(), Laplacian()]
 N, D = 40, 3
 
-every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.profile.__name__)
+every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 every_form = pytest.mark.parametrize("form", FORMS)
 both_criteria = pytest.mark.parametrize("criterion", ["loo", "reml"])
 with_and_without_intercept = pytest.mark.parametrize("fit_intercept", [False, True])
@@ -150,6 +150,23 @@ def test_the_restricted_likelihood_is_that_of_contrasts(fit_intercept):
     assert differences[0] == pytest.approx(differences[1], rel=1e-9, abs=1e-10)
 
 
+@both_criteria
+def test_absolute_distances_by_log_bandwidths(criterion):
+    """∂L/∂log h_j = Σ ∂L/∂A ∘ k ∘ |Δ_j|/h_j, also where rows share values of a feature."""
+    problem = problem_of(weighted=True)
+    X = np.round(2 * problem.X) / 2
+    problem = Problem(X, problem.Y, problem.w, True)
+    h, step = np.array([1.0, 2.0, 3.0]), 1e-5
+    found = criterion_at(criterion, Laplacian(), X / h, 0.07, problem)
+    for j, e in enumerate(step * np.eye(D)):
+        above, below = (
+            criterion_at(criterion, Laplacian(), X / (h * np.exp(by)), 0.07, problem)[0]
+            for by in (e, -e)
+        )
+        analytic = -(X[:, j] / h[j]) @ found[1][:, j]
+        assert analytic == pytest.approx((above - below) / (2 * step), rel=1e-6, abs=1e-8)
+
+
 def test_a_matrix_that_rounding_makes_indefinite_is_no_error():
     problem = problem_of()
     U = np.zeros_like(problem.X)
@@ -189,6 +206,34 @@ def test_what_matters_is_found(n):
     assert found.criterion == ("reml" if n == 80 else "loo")
     assert_close(found.kernel.coordinates(X), X @ found.map)
     assert share.sum() == pytest.approx(1)
+
+
+@pytest.fixture(scope="module")
+def steps():
+    """What is learned of a function of steps, as trees like it."""
+    X = normal(200, 3)
+    Y = np.floor(2 * X[:, :1]) + np.floor(1.5 * X[:, 1:2]) + 0.05 * normal(200, 1, seed=2)
+    return X, learned(X, Y)
+
+
+def test_absolute_distances_suit_steps(steps):
+    X, found = steps
+    assert found.kernel.name == "Laplacian"
+    assert found.form == "ard"
+    assert relevance(found.map, spreads(X, np.ones(200)))[2] < 0.1
+    assert_close(found.map, np.diag(1 / found.kernel.bandwidth))
+
+
+def test_absolute_distances_must_beat_the_form_chosen_for_the_others(steps):
+    """Which comes before them; other forms of theirs are tried once they have won."""
+    tried = [(step.kernel.name, step.form) for step in steps[1].curve]
+    assert [kernel for kernel, _ in tried[-2:]] == ["Laplacian", "Laplacian"]
+    assert [form for _, form in tried[-2:]] == ["ard", "isotropic"]
+    assert "Laplacian" not in {kernel for kernel, _ in tried[:-2]}
+    X = normal(100, 3)
+    smooth = learned(X, wavy(X))
+    assert smooth.kernel.name != "Laplacian"
+    assert [step.form for step in smooth.curve if step.kernel.name == "Laplacian"] == ["ard"]
 
 
 @pytest.mark.slow
@@ -303,6 +348,17 @@ def test_odd_features(name, form):
     np.testing.assert_array_equal(zero, X.min(axis=0) == X.max(axis=0))
     fitted = found.kernel.fitted(X)
     assert np.isfinite(fitted(X[:5], X)).all()
+
+
+@pytest.mark.parametrize("name", odd_features())
+def test_odd_features_and_absolute_distances(name):
+    X = odd_features()[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = learned(X, wavy(X), kernels=[Laplacian()])
+    assert found.form in ("isotropic", "ard")
+    assert_close(found.kernel.coordinates(X), X @ found.map)
+    assert np.isfinite(found.kernel.fitted(X)(X[:5], X)).all()
 
 
 @pytest.mark.parametrize("what", ["y", "X"])

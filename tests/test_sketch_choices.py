@@ -27,6 +27,7 @@ from problems import (
 )
 
 from sketchridge import SketchedKernelRidge, tuning
+from sketchridge.backends import NumpyTiles
 from sketchridge.sketches import SKETCHES
 
 
@@ -109,7 +110,9 @@ def test_a_sketch_too_small_for_a_given_alpha_is_the_users_choice():
 @auto_and_names
 def test_automatic_growth_that_ends_at_the_cap_warns_with_a_remedy(name, monkeypatch):
     monkeypatch.setattr(tuning, "_FIRST", 4)
-    monkeypatch.setattr(tuning, "_LARGEST", 16)  # a cap that a small problem reaches
+    monkeypatch.setattr(
+        NumpyTiles, "largest_sketch", lambda self, n: 16
+    )  # a cap that a small problem reaches
     text = r"largest automatic size, 16, with a gap.*Give a larger sketch_size"
     with pytest.warns(UserWarning, match=text):
         model = sketched(sketch=name, alpha=1e-3, bandwidth=0.1).fit(X, y)
@@ -119,7 +122,7 @@ def test_automatic_growth_that_ends_at_the_cap_warns_with_a_remedy(name, monkeyp
 
 def test_a_gap_just_above_the_tolerance_does_not_read_like_it(monkeypatch):
     """ "A gap of 1.1 instead of 1.1" says nothing: the numbers are shown so that they differ."""
-    monkeypatch.setattr(tuning, "_LARGEST", 16)
+    monkeypatch.setattr(NumpyTiles, "largest_sketch", lambda self, n: 16)
     gap = sketched(sketch_size=16, alpha=1e-3, bandwidth=0.1).fit(X, y).gap_
     for tolerance in (tuning.predicted_error(0.98 * gap), tuning.predicted_error(0.9 * gap)):
         with pytest.warns(UserWarning, match="with a gap") as caught:

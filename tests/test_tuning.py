@@ -275,6 +275,7 @@ def empty_basis(kernel, X: np.ndarray, sketch=None, w=None) -> Basis:
 
 def grown(basis: Basis, penalized, *, tol=0.1, probe=100, largest=None, say=lambda text: None):
     rows = np.arange(min(probe, len(basis.sample)))
+    largest = largest or basis.sample.backend.largest_sketch(len(basis.sample))
     return tuning.grow_sketch(basis, penalized, tol=tol, probe=rows, largest=largest, say=say)
 
 
@@ -302,7 +303,7 @@ def bounded_growth(monkeypatch):
 def sizes_are(monkeypatch, *, first: int, largest: int) -> None:
     """Sizes that small problems reach."""
     monkeypatch.setattr(tuning, "_FIRST", first)
-    monkeypatch.setattr(tuning, "_LARGEST", largest)
+    monkeypatch.setattr(NumpyTiles, "largest_sketch", lambda self, n: largest)
     monkeypatch.setattr(tuning, "_STEP", 4)
 
 

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
-from sketchridge.descent import FORMS, Chart, Descent, descend, started
-from sketchridge.kernels import Radial
-from sketchridge.loo import (
-    Criterion,
-    Exact,
-    Problem,
-    criterion_at,
-    solved,
-    squared_distances,
-)
+from sketchridge.descent import Chart, Descent, descend, started
+from sketchridge.kernels import FORMS, DistanceKernel
+from sketchridge.loo import Criterion, Exact, Problem, criterion_at, kernel_matrix, solved
 
 __all__ = ["Race", "Step", "fitted_model", "kernel_between"]
 
@@ -36,7 +29,7 @@ _HOPELESS = 1e6  # the squared error of what cannot be computed, in variances of
 class Step:
     """A candidate: its held-out squared error, in variances of y, and what it cost."""
 
-    kernel: Radial
+    kernel: DistanceKernel
     form: str
     score: float
     error: float  # standard error of the score
@@ -102,26 +95,44 @@ class Race:
         """How many rows a form is learned on in the end."""
         return min(self.rows or _ROWS[form], len(self.problem))
 
-    def winner(self, kernels: Sequence[Radial]) -> Descent:
-        """The kernel and form chosen, learned on all rows of the subsample."""
-        forms = self.forms
+    def forms_of(self, kernel: DistanceKernel) -> list[str]:
+        """The forms asked for that a kernel has."""
+        return [form for form in self.forms if form in kernel.forms]
+
+    def winner(self, kernels: Sequence[DistanceKernel]) -> Descent:
+        """The kernel and form chosen, learned on all rows of the subsample.
+
+        Kernels that have other forms than those before them must beat the form that was chosen for
+        those.
+        """
+        forms = self.forms_of(kernels[0])
         if len(kernels) * len(forms) == 1:
             return self.learned(kernels[0], forms[0], self.head(self.size(forms[0])))
-        common = "isotropic" if list(forms) == ["isotropic"] else "ard"
+        chosen: _Candidate | None = None
+        for _, alike in groupby(kernels, self.forms_of):
+            chosen = self.best(list(alike), chosen)
+        assert chosen is not None
+        more = self.size(chosen.form)
+        if more <= self.learning_rows(chosen.form):
+            return chosen.found
+        return self.learned(chosen.found.kernel, chosen.form, self.head(more))
+
+    def best(self, kernels: Sequence[DistanceKernel], before: _Candidate | None) -> _Candidate:
+        """The best of kernels with the same forms, then its form; the one before unless beaten."""
+        forms = self.forms_of(kernels[0])
+        common = "isotropic" if forms == ["isotropic"] else "ard"
         first = self.tried(kernels[0], common)
         others = [self.tried(kernel, common) for kernel in kernels[1:]]
         best = first
         for each in sorted(others, key=lambda each: each.score):
             if each.beats(best):
                 best = each
+        if before is not None and not best.beats(before):
+            return before
         tried = [best] if common in forms else []
         kernel = best.found.kernel
         tried += [self.tried(kernel, form, best.found) for form in forms if form != common]
-        chosen = _simplest(tried)
-        more = self.size(chosen.form)
-        if more <= self.learning_rows(chosen.form):
-            return chosen.found
-        return self.learned(kernel, chosen.form, self.head(more))
+        return _simplest(tried)
 
     def head(self, rows: int) -> Problem:
         return self.problem.some(slice(0, rows))
@@ -130,7 +141,7 @@ class Race:
         """How many rows a candidate is learned on, so that a quarter is left to score it."""
         return min(self.size(form), _TRIAL, 3 * len(self.problem) // 4)
 
-    def tried(self, kernel: Radial, form: str, near: Descent | None = None) -> _Candidate:
+    def tried(self, kernel: DistanceKernel, form: str, near: Descent | None = None) -> _Candidate:
         """A candidate with its held-out errors; it starts from a result that is near.
 
         Where rows are few all of them are held out in turn.
@@ -155,10 +166,10 @@ class Race:
         return candidate
 
     def learned(
-        self, kernel: Radial, form: str, problem: Problem, near: Descent | None = None
+        self, kernel: DistanceKernel, form: str, problem: Problem, near: Descent | None = None
     ) -> Descent:
         """Learned on the rows of a problem, from a simpler form where it is given or needed."""
-        self.say(f"Learning the kernel: {kernel.name or kernel.profile.__name__}, {form}")
+        self.say(f"Learning the kernel: {kernel!r}, {form}")
         if near is None and form == "full":
             near = self.learned(kernel, "ard", problem.some(slice(0, self.size("ard"))))
         if near is None or form == "isotropic":
@@ -191,14 +202,13 @@ def _simplest(tried: Sequence[_Candidate]) -> _Candidate:
 
 def fitted_model(found: Descent, problem: Problem) -> Exact | None:
     """What was learned, fitted to the rows of a problem; None where rounding forbids it."""
-    s = squared_distances(found.coordinates(problem.X))
-    return solved(found.kernel.evaluate(s, np), found.alpha, problem)
+    G = kernel_matrix(found.kernel, found.coordinates(problem.X))
+    return solved(G, found.alpha, problem)
 
 
 def kernel_between(found: Descent, X: Array, Z: Array) -> Array:
     """k(X, Z): (t, n)."""
-    s = cdist(found.coordinates(X), found.coordinates(Z), "sqeuclidean")
-    return found.kernel.evaluate(s, np)
+    return found.kernel.block(found.coordinates(X), found.coordinates(Z))
 
 
 def _squared_errors(found: Descent, problem: Problem, held: Problem) -> Array:

@@ -4,16 +4,18 @@ of the exact problem."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sketchridge import tuning
-from sketchridge.backends import Backend
+from sketchridge.backends import Backend, NumpyTiles
 from sketchridge.data import Data
-from sketchridge.factor import Sample
-from sketchridge.kernels import Kernel, Radial, ScaledKernel
+from sketchridge.dense import dense_ridge
+from sketchridge.factor import Sample, sample_of
+from sketchridge.kernels import Kernel, ScaledKernel
 from sketchridge.learning import Learned, cross_fitted_factor, learn
 from sketchridge.loo import Problem, best_alpha
 from sketchridge.rows import deviations
@@ -33,8 +35,14 @@ Array = np.ndarray
 Say = Callable[[str], None]
 LEARNED = {"ard": ["ard"], "full": ["full"], "auto": ["isotropic", "ard", "full"]}
 _ROWS = 2000  # of the exact problem on which its penalty is chosen
+_CHECKED = 4096  # rows on which that is compared with others
+_FACTOR = 3.0  # between the penalties compared
+_FALLS = 5  # of the penalty, at most
+_WITHIN = 0.01  # of the least leave-one-out error, mean squares
 _COMPARED = 1000  # rows on which kernels of a given bandwidth are compared
+_OPAQUE = NumpyTiles.dense_rows  # up to which kernels without fast products are compared
 _GATHERED = 2**16  # rows that leave a cluster, to learn a kernel from
+_THREADED = 1000  # rows from which BLAS is faster with threads of its own, if cores are free
 _FEW = 300  # rows below which learning narrows intervals that leave-one-out makes
 
 
@@ -57,18 +65,24 @@ class Penalty:
 
 def choose_kernel(settings: Any, data: Data, backend: Backend, seed: int, say: Say) -> Chosen:
     """The kernel with its bandwidth and centre fixed."""
+    with nullcontext() if len(data.w) >= _THREADED else backend.alone():
+        return _choose_kernel(settings, data, backend, seed, say)
+
+
+def _choose_kernel(settings: Any, data: Data, backend: Backend, seed: int, say: Say) -> Chosen:
     X = data.X
     for kernel in settings.kernels:
         kernel.check(X)
         kernel.check_domain(X)
     forms = _forms(settings)
+    kernels = _compared_kernels(settings.kernels, forms, data)
     if forms:
         seen = _seen(data)
         found = learn(
             X[seen],
             data.Y[seen],
             data.w[seen],
-            kernels=settings.kernels,
+            kernels=kernels,
             forms=forms,
             fit_intercept=settings.fit_intercept,
             seed=seed,
@@ -76,7 +90,7 @@ def choose_kernel(settings: Any, data: Data, backend: Backend, seed: int, say: S
             evaluate=backend.criterion,
         )
         return Chosen(found.kernel.fitted(X), found)
-    fixed = [_with_bandwidth(kernel, settings, data, backend) for kernel in settings.kernels]
+    fixed = [_with_bandwidth(kernel, settings, data, backend) for kernel in kernels]
     if len(fixed) == 1:
         return Chosen(fixed[0])
     return Chosen(min(fixed, key=lambda kernel: _error(kernel, settings, data, seed)))
@@ -96,15 +110,33 @@ def _forms(settings: Any) -> list[str]:
     if not isinstance(asked, str) or asked not in LEARNED:
         return []
     first = settings.kernels[0]
-    is_learnable = isinstance(first, Radial) and first.slope is not None
-    if asked != "auto" and not is_learnable:
+    if first.forms and not set(LEARNED[asked]) & set(first.forms):
+        raise ValueError(
+            f"bandwidth={asked!r} is a map of the features, which is learned for kernels of the "
+            f"Euclidean distance, and {first!r} is none: give bandwidth='ard', or "
+            "kernel='matern32', 'matern52' or 'gaussian'."
+        )
+    if asked != "auto" and not first.forms:
         raise ValueError(
             f"bandwidth={asked!r} is learned by the slope of a radial kernel's profile, which "
-            f"{first!r} does not have: use 'matern32', 'matern52', 'gaussian' or "
+            f"{first!r} does not have: use 'matern32', 'matern52', 'gaussian', 'laplacian' or "
             "Radial(profile, slope), or another bandwidth."
         )
     is_given = getattr(first, "bandwidth", None) is not None
-    return LEARNED[asked] if is_learnable and not is_given else []
+    return LEARNED[asked] if first.forms and not is_given else []
+
+
+def _compared_kernels(kernels: tuple[Any, ...], forms: list[str], data: Data) -> tuple[Any, ...]:
+    """Those among which the data choose. A kernel without fast products is among them only where
+    its bandwidths are learned, in a form it has, and an n×n matrix of it can be made."""
+    if len(kernels) == 1:
+        return kernels
+    few = len(data.w) <= _OPAQUE and not hasattr(data.X, "by_rows")
+    return tuple(
+        kernel
+        for kernel in kernels
+        if kernel.geometry != "opaque" or (few and set(forms) & set(kernel.forms))
+    )
 
 
 def _with_bandwidth(kernel: Kernel, settings: Any, data: Data, backend: Backend) -> Kernel:
@@ -155,16 +187,47 @@ def _error(kernel: Kernel, settings: Any, data: Data, seed: int) -> float:
 
 
 def exact_penalty(sample: Sample, data: Data, fit_intercept: bool, seed: int) -> Penalty:
-    """The largest α whose leave-one-out error on up to 2,000 rows is within 1% of the least.
+    """The largest α whose leave-one-out error on up to 2,000 rows is within 1% of the least, then
+    compared with α/3 and 3α on up to 4,096.
 
-    α is noise over amplitude: it carries over to all rows, as λ does not. O(2,000³).
+    α is noise over amplitude: it carries over to more rows, as λ does not, but what is flat on few
+    rows need not be on many. O(4,096³).
     """
     rows = _some_rows(len(sample), _ROWS, seed)
     points = sample.points.take(rows)
     G = sample.backend.block(points, points).host()
     path = best_alpha(G, _problem(data, rows, fit_intercept))
-    chosen = path.loo[np.argmin(np.abs(path.alphas - path.alpha))]
-    return Penalty(path.alpha * float(data.w.mean()), float(np.sqrt(chosen)))
+    error = float(path.loo[np.argmin(np.abs(path.alphas - path.alpha))])
+    if len(sample) > _ROWS:
+        return _compared(path.alpha, sample, data, fit_intercept, seed)
+    return Penalty(path.alpha * float(data.w.mean()), float(np.sqrt(error)))
+
+
+def _compared(alpha: float, sample: Sample, data: Data, fit_intercept: bool, seed: int) -> Penalty:
+    """The largest of 3α, α, α/3 and, where that is best, smaller ones that is within 1% of the
+    best on up to 4,096 rows."""
+    rows = _some_rows(len(sample), _CHECKED, seed)
+    problem = _problem(data, rows, fit_intercept)
+    some = sample_of(sample.points.take(rows), problem.w)
+    tried = [alpha * _FACTOR, alpha]
+    errors = [_left_out_error(some, problem, each) for each in tried]
+    for _ in range(_FALLS):
+        tried.append(tried[-1] / _FACTOR)
+        errors.append(_left_out_error(some, problem, tried[-1]))
+        if not errors[-1] < (1 - _WITHIN) * errors[-2]:
+            break
+    best = next(i for i, e in enumerate(errors) if e <= (1 + _WITHIN) * min(errors))
+    return Penalty(tried[best] * float(data.w.mean()), float(np.sqrt(errors[best])))
+
+
+def _left_out_error(some: Sample, problem: Problem, alpha: float) -> float:
+    """Mean squared leave-one-out error over rows and targets; infinite where rounding spoils it."""
+    try:
+        ridge = dense_ridge(some, problem.Y, alpha / some.total, problem.fit_intercept)
+    except ValueError:
+        return np.inf
+    errors = ridge.residuals() / ridge.left()[:, None]
+    return float(problem.w @ (errors**2).mean(axis=1) / problem.w.sum())
 
 
 def learned_penalty(learned: Learned | None, data: Data) -> float | None:

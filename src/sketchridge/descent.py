@@ -9,13 +9,12 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
 
-from sketchridge.kernels import Radial
+from sketchridge.kernels import DistanceKernel
 from sketchridge.loo import Criterion, Problem, criterion_at
 
-__all__ = ["FORMS", "Chart", "Descent", "descend", "median_distance", "started"]
+__all__ = ["Chart", "Descent", "descend", "median_distance", "started"]
 
 Array = np.ndarray
-FORMS = ("isotropic", "ard", "full")  # in order of simplicity
 _BANDWIDTHS = 0.05, 1e3  # in units of a feature's spread
 _ALPHA = 1e-8, 1e3
 _PULL = 1e-3  # of log-bandwidths toward their mean
@@ -102,7 +101,7 @@ class Chart:
 class Descent:
     """Where a descent came from and where it ended."""
 
-    kernel: Radial
+    kernel: DistanceKernel
     chart: Chart
     theta: Array
     values: tuple[float, ...]  # of the criterion, by evaluation
@@ -122,7 +121,7 @@ class Descent:
 
 def descend(
     criterion: str,
-    kernel: Radial,
+    kernel: DistanceKernel,
     problem: Problem,
     chart: Chart,
     theta: Array | None = None,
@@ -161,7 +160,7 @@ def descend(
     return Descent(kernel, chart, best[1], tuple(values), time.perf_counter() - begun)
 
 
-def started(criterion: str, kernel: Radial, problem: Problem, form: str) -> Chart:
+def started(criterion: str, kernel: DistanceKernel, problem: Problem, form: str) -> Chart:
     """One bandwidth, from a coarse grid on a few rows, and a penalty to descend from.
 
     Without the grid a function of high frequency is taken for noise. Many bandwidths start at the
@@ -170,7 +169,7 @@ def started(criterion: str, kernel: Radial, problem: Problem, form: str) -> Char
     flat kernel, which no descent leaves.
     """
     few = problem.some(slice(0, _START_ROWS))
-    median = median_distance(few.X)
+    median = median_distance(few.X, kernel)
     single = form == "isotropic"
     alphas = (1.0, 1e-2, 1e-4) if single else (_START_ALPHA,)
     margin = _TOLERANCE if single else _FAR
@@ -184,7 +183,8 @@ def started(criterion: str, kernel: Radial, problem: Problem, form: str) -> Char
     return Chart(form, np.full(problem.X.shape[1], best[1]), best[2])
 
 
-def median_distance(X: Array) -> float:
-    distances = pdist(X)
+def median_distance(X: Array, kernel: DistanceKernel) -> float:
+    """Of the positive ones, in the kernel's metric."""
+    distances = pdist(X, kernel.metric)
     positive = distances[distances > 0]
     return float(np.median(positive)) if len(positive) else 1.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sketchridge.data import Data
-from sketchridge.kernels import Kernel, Radial
+from sketchridge.kernels import DistanceKernel, Kernel
 from sketchridge.predictive import Predictive, predictive_of
 from sketchridge.scores import Scores, each_observation, scores_of, spread_of
 
@@ -23,8 +23,9 @@ class LeftOut:
 
     ``left`` is 1 − the smoother's diagonal: 1/B_ii = α/(w_i·left_i) for the model that it is of.
     Either ``residuals`` e of that model are given, whose error is e_i/left_i, or dual coefficients
-    a of the exact mean. Those are divided by the exact diagonal, of which a sketched model knows
-    all but a ``share`` of c_i, what it leaves unexplained: the error is a_i(1/B_ii + share·c_i).
+    a of the exact mean. Those are divided by the exact diagonal, if it is known. Otherwise a
+    sketched model knows all of it but a ``share`` of c_i, what it leaves unexplained, and a factor
+    ``ratio`` of squared errors: the error is √ratio·a_i(1/B_ii + share·c_i).
     """
 
     data: Data
@@ -34,13 +35,18 @@ class LeftOut:
     dual: Array | None = None  # (n, q)
     unexplained: Array | float = 0.0  # (n,): c
     share: float = 1.0
+    ratio: float = 1.0
+    exactly_left: Array | None = None  # (n,): ``left`` of the exact model
     landmarks: Array | None = None  # rows that are not counted where others are enough
     noise_ratio: Array | float = 1.0  # (n,): g without the row over g, where noise varies
 
     @property
     def variances(self) -> Array:
         """1/B_ii: (n,)."""
-        return self.alpha / self.data.w / np.maximum(self.left, _EPS)
+        return self._inverse(self.left)
+
+    def _inverse(self, left: Array) -> Array:
+        return self.alpha / self.data.w / np.maximum(left, _EPS)
 
     @property
     def errors(self) -> Array:
@@ -48,8 +54,11 @@ class LeftOut:
         if self.dual is None:
             assert self.residuals is not None
             found = self.residuals / np.maximum(self.left, _EPS)[:, None]
+        elif self.exactly_left is not None:
+            found = self.dual * self._inverse(self.exactly_left)[:, None]
         else:
-            found = self.dual * (self.variances + self.share * self.unexplained)[:, None]
+            near = self.variances + self.share * self.unexplained
+            found = np.sqrt(self.ratio) * self.dual * near[:, None]
         return found * self.data.scale
 
     def mean_square(self, w: Array) -> float:
@@ -89,7 +98,7 @@ def distribution(
         left_out.alpha,
         factor=factor,
         spread=spread_of(data.rows.Y, data.w, fit_intercept),
-        prior=1.0 if isinstance(kernel, Radial) else None,
+        prior=1.0 if isinstance(kernel, DistanceKernel) else None,
     )
     if noise_variance is None:
         return found

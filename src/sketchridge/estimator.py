@@ -92,7 +92,7 @@ class SketchedKernelRidge(KernelRegressor):
     """
 
     _fitted: Fitted
-    sketch_limit: int | None = None  # rows of an automatic sketch, for campaigns; 2048 if None
+    sketch_limit: int | None = None  # rows of an automatic sketch, for campaigns; the backend says
     _std_kind = "vbar"
     _kinds = ("v1", "v2", "v3", "vbar", "gp", "bias2")
     _kind = "v2"

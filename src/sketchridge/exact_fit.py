@@ -194,8 +194,8 @@ def select_exact(settings: ExactSettings, data: Data, say: Callable[[str], None]
     """Choose whatever is left open, and fit. O(n³) time, O(n²) memory."""
     backend = _backend(settings, data)
     check_memory(backend, len(data.rows), with_path=_sees_all(settings, data))
+    chosen = choose_kernel(settings, data, backend, _SEED, say)
     with backend.alone():
-        chosen = choose_kernel(settings, data, backend, _SEED, say)
         widths = widening_factor(chosen, data, settings, _SEED, say)
     sample = placed(backend, chosen.kernel, data)
     fitted = _finished(settings, data, sample, chosen.learned, widths, say)

@@ -72,10 +72,11 @@ class Settings:
 
 
 class Probed(NamedTuple):
-    """What rows that were left out exactly tell of the exact model."""
+    """What rows that were left out exactly tell of the exact model: all of them, or some."""
 
     share: float = 1.0  # of what the sketch leaves unexplained, that it leaves too
     ratio: float = 1.0  # its squared leave-one-out error over that with this share
+    left: Array | None = None  # (n,): 1 − the diagonal of its smoother
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +183,7 @@ class Fitted:
     @cached_property
     def loo_error(self) -> float:
         """Weighted mean of the squared leave-one-out errors, in units of y²."""
-        return self.probed.ratio * self.left_out.mean_square(self.plain.w)
+        return self.left_out.mean_square(self.plain.w)
 
     def noise_share(self, query: AtPoints) -> Array | float:
         """g(x), the noise of a new observation over that of a row of weight 1: 1, or (t,)."""
@@ -303,6 +304,8 @@ def rows_left_out(
         dual=None if omega is None else omega.host(),
         unexplained=0.0 if factor.complete else ridge.basis.unexplained(),
         share=probed.share,
+        ratio=probed.ratio,
+        exactly_left=probed.left,
         landmarks=None if factor.complete else pivots,
         noise_ratio=1.0 if varying is None else varying.ratio(ridge.sample),
     )

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from sketchridge.candidates import Race, Step, fitted_model, kernel_between
-from sketchridge.descent import FORMS, Descent, median_distance
-from sketchridge.kernels import Radial
-from sketchridge.loo import Criterion, Problem, best_alpha, criterion_at, squared_distances
+from sketchridge.descent import Descent, median_distance
+from sketchridge.kernels import FORMS, DistanceKernel
+from sketchridge.loo import Criterion, Problem, best_alpha, criterion_at, kernel_matrix
 from sketchridge.rows import deviations
 
 __all__ = ["Learned", "Step", "cross_fitted_factor", "learn", "relevance", "spreads"]
@@ -35,7 +35,7 @@ _NORMAL = 3.29  # the distance of those quantiles of a normal variable, in stand
 class Learned:
     """A kernel with its bandwidths or map, not yet centred, and how it was found."""
 
-    kernel: Radial
+    kernel: DistanceKernel
     form: str  # "isotropic", "ard" or "full"
     map: Array  # (d, k): M, with distances ‖(x − z)M‖
     alpha: float | None  # noise over amplitude, for rows of weight 1; None for rows appended since
@@ -50,7 +50,7 @@ def learn(
     Y: Array,
     w: Array,
     *,
-    kernels: Sequence[Radial],
+    kernels: Sequence[DistanceKernel],
     forms: Sequence[str],
     fit_intercept: bool,
     seed: int,
@@ -117,7 +117,7 @@ def cross_fitted_factor(
     Y: Array,
     w: Array,
     *,
-    kernel: Radial,
+    kernel: DistanceKernel,
     form: str,
     fit_intercept: bool,
     seed: int,
@@ -163,11 +163,11 @@ def _learned(found: Descent, race: Race, spread: Array, order: Array) -> Learned
     problem = race.problem.some(slice(0, rows))
     alpha = found.alpha
     if race.criterion == "loo":
-        s = squared_distances(found.coordinates(problem.X))
-        alpha = best_alpha(found.kernel.evaluate(s, np), problem).alpha
+        G = kernel_matrix(found.kernel, found.coordinates(problem.X))
+        alpha = best_alpha(G, problem).alpha
     M = _in_raw_units(found.map, spread)
     kernel = found.kernel.with_bandwidth(_bandwidth(M, form))
-    assert isinstance(kernel, Radial)
+    assert isinstance(kernel, DistanceKernel)
     curve = tuple(race.steps)
     return Learned(kernel, form, M, alpha, race.criterion, curve, found.values, order[:rows])
 
@@ -187,15 +187,15 @@ def _bandwidth(M: Array, form: str) -> Array:
     return 1 / M.diagonal()
 
 
-def _nothing_to_learn(kernel: Radial, X: Array, spread: Array, order: Array) -> Learned:
+def _nothing_to_learn(kernel: DistanceKernel, X: Array, spread: Array, order: Array) -> Learned:
     """One bandwidth, where y or all features are constant or rows are too few."""
     used = spread > 0
     Z = X[order][:, used] / spread[used]
     M = np.zeros((X.shape[1], 1))
     if used.any():
-        M = _in_raw_units(np.eye(used.sum()) / median_distance(Z[:1000]), spread)
+        M = _in_raw_units(np.eye(used.sum()) / median_distance(Z[:1000], kernel), spread)
     scaled = kernel.with_bandwidth(_bandwidth(M, "isotropic"))
-    assert isinstance(scaled, Radial)
+    assert isinstance(scaled, DistanceKernel)
     return Learned(scaled, "isotropic", M, 1.0, "reml", (), (), order)
 
 
@@ -250,9 +250,9 @@ def _allowed(forms: Sequence[str], n: int, d: int) -> list[str]:
     return allowed
 
 
-def _check(kernels: Sequence[Radial], forms: Sequence[str]) -> None:
+def _check(kernels: Sequence[DistanceKernel], forms: Sequence[str]) -> None:
     for kernel in kernels:
-        if kernel.slope is None:
+        if not kernel.forms:
             raise ValueError(
                 f"The bandwidths of {kernel!r} cannot be learned without the slope of its profile: "
                 "give Radial(profile, slope), or a bandwidth."

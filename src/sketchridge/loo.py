@@ -10,8 +10,9 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import eigh, lapack
 from scipy.linalg.blas import dsyrk
+from scipy.spatial.distance import pdist, squareform
 
-from sketchridge.kernels import Radial
+from sketchridge.kernels import DistanceKernel
 
 __all__ = [
     "AlphaPath",
@@ -20,8 +21,8 @@ __all__ = [
     "Problem",
     "best_alpha",
     "criterion_at",
+    "kernel_matrix",
     "solved",
-    "squared_distances",
 ]
 
 Array = np.ndarray
@@ -111,25 +112,26 @@ def solved(G: Array, alpha: float, problem: Problem) -> Exact | None:
 
 
 def criterion_at(
-    name: str, kernel: Radial, U: Array, alpha: float, problem: Problem
+    name: str, kernel: DistanceKernel, U: Array, alpha: float, problem: Problem
 ) -> tuple[float, Array, float] | None:
-    """The criterion "loo" or "reml" of k = κ(‖u − v‖²), its gradient by U (n, k) and by log α.
+    """The criterion "loo" or "reml" of k = κ(s), its gradient by U (n, k) and by log α.
 
-    W = ∂L/∂A ∘ κ'(s), ∂L/∂U = 4(diag(W1)U − WU), ∂L/∂log α = α Σ_i (∂L/∂A)_ii/w_i. O(n³).
-    None where rounding makes A indefinite.
+    With W = ∂L/∂A ∘ κ'(s), ∂L/∂U_ia = 2 Σ_j W_ij ∂s_ij/∂U_ia: 4(diag(W1)U − WU) where s is
+    ‖u − v‖², 2 Σ_j W_ij sign(U_ia − U_ja) where it is ‖u − v‖₁; ∂L/∂log α = α Σ_i (∂L/∂A)_ii/w_i.
+    O(n³), three n×n matrices. None where rounding makes A indefinite.
     """
     with np.errstate(all="ignore"):
-        s = squared_distances(U)
+        distances, gradient = _METRICS[kernel.metric]
+        s = distances(U)
         model = solved(kernel.evaluate(s.copy(), np), alpha, problem)
         if model is None:
             return None
         value, by_A = _CRITERIA[name](model, problem)
         by_log_alpha = alpha * float((by_A.diagonal() / problem.w).sum())
-        assert kernel.slope is not None
-        W = kernel.slope(s, np, *kernel.parameters)
+        W = kernel.slopes(s, np)
         W *= by_A
         W[~np.isfinite(W)] = 0.0  # a slope may be infinite at s = 0, where no distance changes
-        by_U = 4 * (W.sum(axis=1)[:, None] * U - W @ U)
+        by_U = gradient(W, U)
     if not (np.isfinite(value) and np.isfinite(by_U).all() and np.isfinite(by_log_alpha)):
         return None
     return value, by_U, by_log_alpha
@@ -166,7 +168,9 @@ def _restricted_likelihood(model: Exact, problem: Problem) -> tuple[float, Array
     return float(np.log(squares / nu).mean() + model.logdet / nu), by_A
 
 
-Criterion = Callable[[str, Radial, Array, float, Problem], tuple[float, Array, float] | None]
+Criterion = Callable[
+    [str, DistanceKernel, Array, float, Problem], tuple[float, Array, float] | None
+]
 _CRITERIA = {"loo": _leave_one_out, "reml": _restricted_likelihood}
 
 
@@ -216,7 +220,12 @@ def best_alpha(G: Array, problem: Problem, *, within: float = _WITHIN) -> AlphaP
     return AlphaPath(float(alphas[good][-1]), alphas, loo)
 
 
-def squared_distances(U: Array) -> Array:
+def kernel_matrix(kernel: DistanceKernel, U: Array) -> Array:
+    """k(u_i, u_j): (n, n)."""
+    return kernel.evaluate(_METRICS[kernel.metric][0](U), np)
+
+
+def _squared_distances(U: Array) -> Array:
     """‖u_i − u_j‖²: (n, n), with a diagonal of 0."""
     U = U - np.median(U, axis=0)
     norms = np.einsum("ij,ij->i", U, U)
@@ -226,6 +235,34 @@ def squared_distances(U: Array) -> Array:
     np.maximum(s, 0, out=s)
     np.fill_diagonal(s, 0)
     return s
+
+
+def _by_squared_distances(W: Array, U: Array) -> Array:
+    """Σ_j 2 W_ij ∂s_ij/∂u_i for a symmetric W: (n, k)."""
+    return 4 * (W.sum(axis=1)[:, None] * U - W @ U)
+
+
+def _absolute_distances(U: Array) -> Array:
+    """‖u_i − u_j‖₁: (n, n)."""
+    return squareform(pdist(U, "cityblock"))
+
+
+def _by_absolute_distances(W: Array, U: Array) -> Array:
+    """The same for those, one feature at a time: (n, k). O(n²k) time, one n×n matrix."""
+    by_U = np.empty_like(U)
+    signs = np.empty_like(W)
+    for u, by_u in zip(U.T, by_U.T, strict=True):
+        np.subtract(u[:, None], u, out=signs)
+        np.sign(signs, out=signs)
+        by_u[:] = 2 * np.einsum("ij,ij->i", W, signs)
+    return by_U
+
+
+# The distances s of a metric, and the gradient that ∂L/∂s makes.
+_METRICS = {
+    "euclidean": (_squared_distances, _by_squared_distances),
+    "cityblock": (_absolute_distances, _by_absolute_distances),
+}
 
 
 def _symmetric(lower: Array) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sketchridge import tuning
-from sketchridge.backends import Backend, NumpyTiles, Tall, as_backend
+from sketchridge.backends import Backend, NumpyTiles, as_backend
 from sketchridge.basis import Basis, Intercept, basis_of
 from sketchridge.chosen import (
     Penalty,
@@ -24,14 +24,14 @@ from sketchridge.chosen import (
 from sketchridge.data import Data, estimated_noise, extended_data, placed, warn_of_the_noise
 from sketchridge.distribution import distribution
 from sketchridge.factor import Factor, RowFactor, Sample, factorize, sample_of
-from sketchridge.fitted import Fitted, Probed, Settings, rows_left_out
+from sketchridge.fitted import Fitted, Settings, rows_left_out
 from sketchridge.learning import Learned
 from sketchridge.notices import warn
 from sketchridge.precision import Plan, make_plan
 from sketchridge.predictive import Predictive
 from sketchridge.ridge import Ridge
 from sketchridge.sketches import ArraySketch, RowSketch, Sketch, as_sketch
-from sketchridge.solution import left_out_exactly, mean_of
+from sketchridge.solution import Exactly, exactly
 from sketchridge.varying import Varying, better, varying_noise
 
 __all__ = ["extend", "select"]
@@ -50,15 +50,15 @@ def select(settings: Settings, data: Data, say: Say) -> Fitted:
     backend = as_backend(settings.backend, 0 if opaque else len(data.rows))
     plan = make_plan(settings.dtype, backend.precisions, backend.name, settings.sketch_tol)
     sketch = _sketch(settings, data)
+    chosen = choose_kernel(settings, data, backend, _LEARNED, say)
     with backend.alone():
-        chosen = choose_kernel(settings, data, backend, _LEARNED, say)
+        widths = widening_factor(chosen, data, settings, _LEARNED, say)
         sample = placed(backend, chosen.kernel, data)
         precision = _sketch_precision(settings, plan, sample, sketch)
         say(f"Fitting {len(sample):,} rows")
         factor = factorize(sample, sketch, precision)
-        widths = widening_factor(chosen, data, settings, _LEARNED, say)
-        fitted = _finished(settings, data, plan, factor, chosen.learned, widths, say)
-        return _with_varying_noise(fitted, say)
+    fitted = _finished(settings, data, plan, factor, chosen.learned, widths, say)
+    return _with_varying_noise(fitted, say)
 
 
 def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: Say) -> Fitted:
@@ -79,10 +79,10 @@ def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: S
             new = backend.place(kernel, kernel.coordinates(X_new))
             sample = sample_of(old.sample.points.append(new), data.w)
             factor = factor.extended(sample, rows.keeps_weights(old.data.rows))
-        share = len(old.data.rows) / len(rows)
-        learned, widths = carried_over(old.learned, old.factor_of_widths, share)
-        fitted = _finished(settings, data, plan, factor, learned, widths, say)
-        return _with_varying_noise(fitted, say)
+    share = len(old.data.rows) / len(rows)
+    learned, widths = carried_over(old.learned, old.factor_of_widths, share)
+    fitted = _finished(settings, data, plan, factor, learned, widths, say)
+    return _with_varying_noise(fitted, say)
 
 
 def _with_varying_noise(fitted: Fitted, say: Say) -> Fitted:
@@ -170,6 +170,42 @@ def _finished(
     complete = automatic and _is_to_be_complete(settings, factor)
     whole = complete or factor.complete or (settings.sketch_size or 0) >= len(sample)
     penalty = _exact_penalty(settings, data, sample, learned, whole)
+    with sample.backend.alone():
+        ridge, gap = _sketched(settings, data, plan, basis, penalty, automatic, complete, say)
+    _warn_of_rounding(plan, ridge)
+    exact = exactly(settings, plan, ridge, data, penalty, say)
+    with sample.backend.alone():
+        noise, predictive = _noise(settings, data, ridge, exact, widths, varying)
+    return Fitted(
+        settings,
+        data,
+        sample.points.kernel,
+        plan,
+        ridge,
+        noise,
+        exact.omega,
+        exact.offset,
+        gap,
+        learned,
+        widths,
+        exact.probed,
+        varying,
+        predictive,
+    )
+
+
+def _sketched(
+    settings: Settings,
+    data: Data,
+    plan: Plan,
+    basis: Basis,
+    penalty: Penalty | None,
+    automatic: bool,
+    complete: bool,
+    say: Say,
+) -> tuple[Ridge, float | None]:
+    """The sketch of the size asked for or found, its λ, and the gap where growing measured it."""
+    sample = basis.sample
     variances = tuning.target_scales(data.Y, data.w)
 
     def penalized(basis: Basis) -> Ridge:
@@ -179,44 +215,22 @@ def _finished(
         precision = plan.variance(sample.scales, ratio)
         return _ridge(basis, lam, settings, precision, plan.budget)
 
-    gap = None
     if complete:
         say(f"Factorising the kernel matrix of {len(sample):,} rows")
-        ridge = penalized(basis.grown(len(sample)))
-    elif automatic:
-        ridge, gap = tuning.grow_sketch(
+        return penalized(basis.grown(len(sample))), None
+    if automatic:
+        return tuning.grow_sketch(
             basis,
             penalized,
             tol=settings.sketch_tol,
             probe=settings.probe(len(sample)),
-            largest=settings.largest_size,
+            largest=settings.largest_size or sample.backend.largest_sketch(len(sample)),
             say=say,
         )
-    else:
-        ridge = penalized(_sized(settings, basis))
-        if penalty is None:
-            _warn_of_a_small_sketch(settings, ridge)
-    _warn_of_rounding(plan, ridge)
-    omega, offset = mean_of(settings, plan, ridge, penalty, say)
-    kernel = sample.points.kernel
-    known = Probed() if omega is None else left_out_exactly(settings, plan, ridge, data, omega, say)
-    noise, predictive = _noise(settings, data, ridge, omega, widths, known, varying)
-    return Fitted(
-        settings,
-        data,
-        kernel,
-        plan,
-        ridge,
-        noise,
-        omega,
-        offset,
-        gap,
-        learned,
-        widths,
-        known,
-        varying,
-        predictive,
-    )
+    ridge = penalized(_sized(settings, basis))
+    if penalty is None:
+        _warn_of_a_small_sketch(settings, ridge)
+    return ridge, None
 
 
 def _is_to_be_complete(settings: Settings, factor: Factor) -> bool:
@@ -290,9 +304,8 @@ def _noise(
     settings: Settings,
     data: Data,
     ridge: Ridge,
-    omega: Tall | None,
+    exact: Exactly,
     widths: float,
-    known: Probed,
     varying: Varying | None,
 ) -> tuple[Array, Predictive | None]:
     """σ², given or estimated, (q,) in units of y²; and the distribution it was taken from.
@@ -306,7 +319,7 @@ def _noise(
     warn_of_the_noise(data)
     if settings.alpha == "loo" and settings.largest_size is None:
         found = distribution(
-            rows_left_out(ridge, data, omega, known, varying),
+            rows_left_out(ridge, data, exact.omega, exact.probed, varying),
             ridge.sample.points.kernel,
             factor=widths,
             fit_intercept=settings.fit_intercept,

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from sketchridge.backends import NumpyTiles, Tall
 from sketchridge.chosen import Penalty
 from sketchridge.data import Data
-from sketchridge.factor import RowFactor
+from sketchridge.dense import check_memory, dense_ridge
 from sketchridge.fitted import Probed, Settings
 from sketchridge.notices import warn
 from sketchridge.precision import Plan
 from sketchridge.refine import PrecisionError, exact_mean, inverse_diagonal
 from sketchridge.ridge import Ridge
 
-__all__ = ["left_out_exactly", "mean_of"]
+__all__ = ["Exactly", "exactly"]
 
 Array = np.ndarray
 Say = Callable[[str], None]
@@ -31,16 +32,68 @@ _EXACT_MEAN = 32_768  # rows up to which the exact mean is worth its time withou
 _LARGE = 4096  # rows from which solutions are rough
 
 
-def mean_of(
-    settings: Settings, plan: Plan, ridge: Ridge, penalty: Penalty | None, say: Say
-) -> tuple[Tall | None, Array]:
-    """Coefficients of the exact mean and its constant, or None where the sketched mean is taken."""
+@dataclass(frozen=True, eq=False)
+class Exactly:
+    """The exact mean k_xᵀω + offset, or ω = None where the sketched one is taken, and what is known
+    of rows left out."""
+
+    omega: Tall | None  # (n, q)
+    offset: Array  # (q,)
+    probed: Probed = Probed()  # noqa: RUF009, a tuple
+
+
+def exactly(
+    settings: Settings,
+    plan: Plan,
+    ridge: Ridge,
+    data: Data,
+    penalty: Penalty | None,
+    say: Say,
+) -> Exactly:
+    """The exact mean, where it is asked for or affordable and another than the sketched one.
+
+    ``solver="auto"`` factorises the n×n matrix where that takes seconds, and knows every row left
+    out; otherwise conjugate gradients give the mean and some rows left out.
+    """
     automatic = settings.solver == "auto"
     if settings.solver == "sketch" or (automatic and not _is_affordable(ridge)):
-        return None, ridge.offset
+        return Exactly(None, ridge.offset)
     say("Solving for the exact mean")
+    found = _factorized(ridge) if automatic else None
+    if found is not None:
+        return found
+    with ridge.sample.backend.alone():
+        omega, offset = _iterated(settings, plan, ridge, penalty)
+        if omega is None:
+            return Exactly(None, offset)
+        probed = _left_out(settings, plan, ridge, data, omega, say)
+    return Exactly(omega, offset, probed)
+
+
+def _factorized(ridge: Ridge) -> Exactly | None:
+    """By a dense Cholesky factor; None where that takes too long, no room or rounding forbids it.
+
+    O(n³) time, one n×n matrix.
+    """
+    sample = ridge.sample
+    if len(sample) > sample.backend.dense_rows:
+        return None
+    intercept = ridge.intercept is not None
+    try:
+        check_memory(sample.backend, len(sample), with_path=False)
+        dense = dense_ridge(sample, ridge.basis.Y.host(), ridge.lam, intercept)
+    except (MemoryError, ValueError):
+        return None
+    omega = sample.backend.tall(dense.coefficients)
+    return Exactly(omega, dense.offset, Probed(left=dense.left()))
+
+
+def _iterated(
+    settings: Settings, plan: Plan, ridge: Ridge, penalty: Penalty | None
+) -> tuple[Tall | None, Array]:
+    """By conjugate gradients, as far as predictions need it; None where they take too long."""
     step = plan.step(ridge.sample.scales, ridge.basis.largest / ridge.lam)
-    if not automatic:
+    if settings.solver != "auto":
         return exact_mean(ridge, tol=_MEAN_TOL, step=step)
     tol = max(_MEAN_TOL, _SHARE * (1.0 if penalty is None else penalty.error))
     try:
@@ -54,20 +107,17 @@ def mean_of(
         return None, ridge.offset
 
 
-def left_out_exactly(
+def _left_out(
     settings: Settings, plan: Plan, ridge: Ridge, data: Data, omega: Tall, say: Say
 ) -> Probed:
     """What some rows, for which the exact 1/B_ii is computed, tell of the others: the share κ, from
     0 to 1, with which 1/B̂_ii + κc_i is nearest to it, and what is then missing in the squared
     leave-one-out error. Where it would take too long κ is 1, with wider intervals."""
-    rows = settings.probe(len(ridge.sample))
-    if isinstance(ridge.basis.factor, RowFactor):
-        rows = rows[~np.isin(rows, ridge.basis.factor.pivots)]
-    rows = rows[:_PROBED]
+    rows = settings.probe(len(ridge.sample))[:_PROBED]
     c = ridge.basis.unexplained()[rows]
     left = np.maximum(1 - ridge.leverages().take(rows)[:, 0], np.finfo(float).eps)
     known = ridge.lam * ridge.sample.total / data.w[rows] / left
-    if not len(rows) or (c <= _LITTLE * known).all():
+    if (c <= _LITTLE * known).all():
         return Probed()
     say(f"Leaving out {len(rows)} rows exactly")
     step = plan.step(ridge.sample.scales, ridge.basis.largest / ridge.lam)

@@ -39,7 +39,6 @@ __all__ = [
 
 Array = np.ndarray
 _FIRST = 64  # rows of an automatic sketch
-_LARGEST = 2048
 _STEP = 32
 _FACTORS = (1.125, 4.0)  # by which it grows, at least and at most
 # The gap V2/V3, and what V̄ is off by at 95% of points in 93% of problems, rounded up: printed by
@@ -289,17 +288,17 @@ def grow_sketch(
     *,
     tol: float,
     probe: Array,
-    largest: int | None,
+    largest: int,
     say: Callable[[str], None],
 ) -> tuple[Ridge, float]:
     """Grow m from 64 until V̄ is within ``tol`` by prediction, the numerical rank is reached or
-    m = min(n, 2048), or another largest size.
+    m = min(n, largest).
 
     ``penalized`` chooses λ. Where λ is below E[m/2] the gap is far from 1 and not worth measuring;
     where it is held there, the mean gains by a larger sketch, which grows until V2 is within
     ``tol`` as well. Returns the last ridge and its gap.
     """
-    limit = max(min(len(basis.sample), largest or _LARGEST), basis.factor.sketch.size)
+    limit = max(min(len(basis.sample), largest), basis.factor.sketch.size)
     at_probe = _Probe(basis, probe)
     while True:
         size = basis.factor.sketch.size

@@ -13,7 +13,7 @@ from sketchridge.backends.cholesky import Cholesky
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
 from sketchridge.backends.threads import over_rows
-from sketchridge.kernels import Kernel, Radial
+from sketchridge.kernels import DistanceKernel, Kernel
 from sketchridge.loo import Problem, criterion_at
 
 __all__ = ["Backend"]
@@ -33,6 +33,7 @@ class Backend(ABC):
 
     name: ClassVar[str]
     precisions: ClassVar[tuple[str, ...]]
+    dense_rows: int = 0  # for which an n×n matrix is factorised in seconds
     block_bytes: int = 2**26  # of the largest (t, m) matrix while t points are predicted
     slab_bytes: int = 2**28  # of a few columns or rows of a matrix with a row for each data row
     longest: int = 2**62  # of the points that are predicted at a time
@@ -145,6 +146,10 @@ class Backend(ABC):
         """blockᵀ block, of some rows of a tall matrix."""
         return block.T @ block
 
+    def largest_sketch(self, n: int) -> int:
+        """Of an automatic size, for n rows."""
+        return 2048
+
     def worth_holding(self, n: int, q: int) -> bool:
         """Whether a product (n, q) is better formed than left: there is memory enough for it."""
         return True
@@ -171,7 +176,7 @@ class Backend(ABC):
         """L⁻¹B, or L⁻ᵀB, for small matrices of the backend's; above its diagonal L is not read."""
 
     def criterion(
-        self, name: str, kernel: Radial, U: Array, alpha: float, problem: Problem
+        self, name: str, kernel: DistanceKernel, U: Array, alpha: float, problem: Problem
     ) -> tuple[float, Array, float] | None:
         """`loo.criterion_at`, by which kernels are learned, on a GPU where there is one."""
         return criterion_at(name, kernel, U, alpha, problem)

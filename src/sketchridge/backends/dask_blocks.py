@@ -49,6 +49,7 @@ class DaskBlocks(NumpyTiles):
     """
 
     name = "dask"
+    dense_rows = 0
 
     def __init__(
         self, client: Any = None, *, inner: str = "numpy", rows: int | None = None

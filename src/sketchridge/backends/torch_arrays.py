@@ -15,7 +15,7 @@ from sketchridge.backends.philox import signs
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
 from sketchridge.backends.torch_loo import criterion_at
-from sketchridge.kernels import Kernel, Radial
+from sketchridge.kernels import DistanceKernel, Kernel
 from sketchridge.loo import Problem
 
 __all__ = ["TorchArrays", "column_units", "far", "kept", "powers", "slices"]
@@ -27,6 +27,7 @@ _ENTRIES = 2**27  # of a sketch, made at a time
 _KEPT = ("reserved", "allocated")  # by PyTorch, and of that in use
 _LARGE = 256  # rows of a matrix from which its algebra is worth sending to the device
 _ELSEWHERE = "use backend='numpy'"
+_TALL = 4  # matrices (n, m) that a fit may hold at a time
 
 
 class TorchArrays(Backend):
@@ -130,7 +131,7 @@ class TorchArrays(Backend):
         return torch.linalg.solve_triangular(L, B, upper=False)
 
     def criterion(
-        self, name: str, kernel: Radial, U: Array, alpha: float, problem: Problem
+        self, name: str, kernel: DistanceKernel, U: Array, alpha: float, problem: Problem
     ) -> tuple[float, Array, float] | None:
         if self._on_the_host:
             return super().criterion(name, kernel, U, alpha, problem)
@@ -165,6 +166,15 @@ class TorchArrays(Backend):
         return solve
 
     # The device
+
+    @property
+    def dense_rows(self) -> int:  # type: ignore[override]
+        return 12_288 if self._on_the_host else 32_768
+
+    def largest_sketch(self, n: int) -> int:
+        twice = 2 * super().largest_sketch(n)
+        fits = 8 * _TALL * n * twice <= self._free()
+        return twice if fits and not self._on_the_host else super().largest_sketch(n)
 
     @property
     def _on_the_host(self) -> bool:

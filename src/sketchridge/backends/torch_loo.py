@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sketchridge.kernels import Radial
+from sketchridge.kernels import DistanceKernel
 from sketchridge.loo import Problem
 
 __all__ = ["criterion_at"]
@@ -17,21 +17,26 @@ _TINY = np.finfo(float).tiny
 
 
 def criterion_at(
-    name: str, kernel: Radial, U: Array, alpha: float, problem: Problem, device: torch.device
+    name: str,
+    kernel: DistanceKernel,
+    U: Array,
+    alpha: float,
+    problem: Problem,
+    device: torch.device,
 ) -> tuple[float, Array, float] | None:
     """The criterion, its gradient by U (n, k) and by log α; None where A is indefinite."""
     u, Y, w = (torch.as_tensor(A, dtype=torch.float64, device=device) for A in _arrays(U, problem))
-    s = _squared_distances(u)
+    distances, gradient = _METRICS[kernel.metric]
+    s = distances(u)
     P, logdet = _solved(kernel.evaluate(s.clone(), torch), alpha / w, problem.fit_intercept)
     if P is None:
         return None
     a = P @ Y
     value, by_A = _CRITERIA[name](P, a, Y, w, logdet, problem.fit_intercept)
     by_log_alpha = alpha * float((by_A.diagonal() / w).sum())
-    assert kernel.slope is not None
-    W = kernel.slope(s, torch, *kernel.parameters) * by_A
+    W = kernel.slopes(s, torch) * by_A
     W = torch.where(torch.isfinite(W), W, 0.0)  # a slope may be infinite at s = 0
-    by_U = (4 * (W.sum(dim=1)[:, None] * u - W @ u)).cpu().numpy()
+    by_U = gradient(W, u).cpu().numpy()
     if not (np.isfinite(value) and np.isfinite(by_U).all() and np.isfinite(by_log_alpha)):
         return None
     return value, by_U, by_log_alpha
@@ -48,6 +53,28 @@ def _squared_distances(U: Any) -> Any:
     s = (squares[:, None] + squares).addmm_(U, U.T, alpha=-2).clamp_(min=0)
     s.diagonal().zero_()
     return s
+
+
+def _by_squared_distances(W: Any, U: Any) -> Any:
+    return 4 * (W.sum(dim=1)[:, None] * U - W @ U)
+
+
+def _absolute_distances(U: Any) -> Any:
+    """‖u_i − u_j‖₁, one feature at a time: (n, n)."""
+    s = torch.zeros(len(U), len(U), dtype=U.dtype, device=U.device)
+    for u in U.T:
+        s += (u[:, None] - u).abs_()
+    return s
+
+
+def _by_absolute_distances(W: Any, U: Any) -> Any:
+    return torch.stack([2 * (W * (u[:, None] - u).sign_()).sum(dim=1) for u in U.T], dim=1)
+
+
+_METRICS = {
+    "euclidean": (_squared_distances, _by_squared_distances),
+    "cityblock": (_absolute_distances, _by_absolute_distances),
+}
 
 
 def _solved(A: Any, noise: Any, fit_intercept: bool) -> tuple[Any, float]:

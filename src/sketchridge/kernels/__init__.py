@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sketchridge.kernels.base import Kernel, ScaledKernel
+from sketchridge.kernels.base import FORMS, DistanceKernel, Kernel, ScaledKernel
 from sketchridge.kernels.cube import CubicSpline, PeriodicSobolev
 from sketchridge.kernels.custom import Custom, Precomputed, custom_kernel
 from sketchridge.kernels.dot import DotProduct, Linear, Polynomial
@@ -13,9 +13,11 @@ from sketchridge.kernels.radial import Gaussian, Matern32, Matern52, Radial
 
 __all__ = [
     "CANDIDATES",
+    "FORMS",
     "KERNELS",
     "CubicSpline",
     "Custom",
+    "DistanceKernel",
     "DotProduct",
     "Gaussian",
     "Kernel",
@@ -47,14 +49,14 @@ KERNELS: dict[str, Callable[[], Kernel]] = {
 }
 
 
-CANDIDATES = ("matern32", "matern52", "gaussian")  # of kernel="auto"
+CANDIDATES = ("matern32", "matern52", "gaussian", "laplacian")  # of kernel="auto"
 
 
 def candidates(spec: object) -> tuple[Kernel, ...]:
     """The kernels meant by a parameter: one, or for "auto" those among which the data choose.
 
     >>> candidates("auto")
-    (Matern32(), Matern52(), Gaussian())
+    (Matern32(), Matern52(), Gaussian(), Laplacian())
     """
     if isinstance(spec, str) and spec == "auto":
         return tuple(as_kernel(name) for name in CANDIDATES)

@@ -7,10 +7,21 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
-__all__ = ["PROGRAMS", "Kernel", "ScaledKernel", "check_slope", "shown", "slope_program"]
+__all__ = [
+    "FORMS",
+    "PROGRAMS",
+    "DistanceKernel",
+    "Kernel",
+    "ScaledKernel",
+    "check_slope",
+    "shown",
+    "slope_program",
+]
 
 Array = np.ndarray
+FORMS = ("isotropic", "ard", "full")  # of learned bandwidths, in order of simplicity
 PROGRAMS = "sketchridge.backends.triton_profiles"  # where the kernels here have their functions
 
 
@@ -56,6 +67,11 @@ class Kernel(ABC):
     def unit(self) -> float:
         """A power of two: what is evaluated is k/unit, whose values are about 1."""
         return 1.0
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """Of `FORMS`, those in which its bandwidths can be learned."""
+        return ()
 
     def evaluate(self, s: Any, xp: Any) -> Any:
         """k/unit from s, with the functions of the array module xp; s may be overwritten."""
@@ -129,6 +145,29 @@ class ScaledKernel(Kernel):
     def jacobian(self, d: int) -> Array:
         scale = np.asarray(self.bandwidth, dtype=float)
         return scale if scale.ndim == 2 else np.diag(np.broadcast_to(1 / scale, (d,)))
+
+
+class DistanceKernel(ScaledKernel):
+    """κ(s) with κ(0) = 1 and s = ‖u − v‖² of the coordinates, or ‖u − v‖₁, as ``metric`` says.
+
+    >>> from sketchridge.kernels import Laplacian, Radial
+    >>> Radial.metric, Laplacian.metric
+    ('euclidean', 'cityblock')
+    """
+
+    metric: ClassVar[str] = "euclidean"
+    name: str = ""
+
+    def slopes(self, s: Any, xp: Any) -> Any:
+        """κ'(s), for bandwidths that are learned; s is left alone."""
+        raise NotImplementedError
+
+    def block(self, U: Array, V: Array) -> Array:
+        metric = "sqeuclidean" if self.metric == "euclidean" else self.metric
+        return self.evaluate(cdist(U, V, metric), np)
+
+    def diagonal(self, U: Array) -> Array:
+        return np.ones(len(U))
 
 
 def shown(name: str, **parameters: Any) -> str:

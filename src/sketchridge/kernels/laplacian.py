@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
-from sketchridge.kernels.base import ScaledKernel, shown
+from sketchridge.kernels.base import DistanceKernel, shown
 
 __all__ = ["Laplacian"]
 
@@ -15,8 +15,11 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Laplacian(ScaledKernel):
-    """exp(−‖x−z‖₁/h). It has no derivative where features coincide.
+class Laplacian(DistanceKernel):
+    """exp(−‖x−z‖₁/h), or exp(−Σ_j |x_j − z_j|/h_j) with one bandwidth for each feature.
+
+    It knows axes, as trees do, and no rotations: one bandwidth or one for each feature can be
+    learned, but no full map. It has no derivative where features coincide.
 
     >>> Laplacian(bandwidth=1.0)(np.array([[0.0]]), np.array([[0.0], [1.0]])).round(3)
     array([[1.   , 0.368]])
@@ -26,18 +29,25 @@ class Laplacian(ScaledKernel):
     center: Array | None = field(default=None)
 
     metric = "cityblock"
+    name = "Laplacian"
 
     def __repr__(self) -> str:
         return shown("Laplacian", bandwidth=self.bandwidth)
 
+    @property
+    def forms(self) -> tuple[str, ...]:
+        return "isotropic", "ard"
+
     def check_slopes(self) -> None:
         raise ValueError(
-            f"{self!r} has no derivative where a feature coincides with that of a training row, so "
-            "it has no gradients and no marginal effects: use 'matern32', 'matern52' or 'gaussian'."
+            "The Laplacian kernel, which was given or which kernel='auto' chose, has no derivative "
+            "where a feature coincides with that of a training row, so it has no gradients and no "
+            "marginal effects: fit with kernel='matern32', 'matern52' or 'gaussian'."
         )
 
-    def block(self, U: Array, V: Array) -> Array:
-        return np.exp(-cdist(U, V, "cityblock"))
+    def evaluate(self, s: Any, xp: Any) -> Any:
+        s *= -1
+        return xp.exp(s, out=s)
 
-    def diagonal(self, U: Array) -> Array:
-        return np.ones(len(U))
+    def slopes(self, s: Any, xp: Any) -> Any:
+        return -xp.exp(-s)

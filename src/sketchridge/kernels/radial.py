@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from sketchridge.kernels.base import (
+    FORMS,
     PROGRAMS,
-    ScaledKernel,
+    DistanceKernel,
     check_slope,
     shown,
     slope_program,
@@ -25,7 +25,7 @@ _LEAST = 1e-34  # kernel values below it leave the normal numbers of float32 whe
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Radial(ScaledKernel):
+class Radial(DistanceKernel):
     """κ(s) with s = ‖(x − z)/h‖²: one object that works on every backend.
 
     Parameters
@@ -62,7 +62,6 @@ class Radial(ScaledKernel):
     center: Array | None = field(default=None)
 
     geometry = "distance"
-    metric = "euclidean"
 
     def __repr__(self) -> str:
         name = self.name or self.profile.__name__
@@ -79,6 +78,14 @@ class Radial(ScaledKernel):
     def evaluate(self, s: Any, xp: Any) -> Any:
         return self.profile(s, xp, *self.parameters)
 
+    @property
+    def forms(self) -> tuple[str, ...]:
+        return () if self.slope is None else FORMS
+
+    def slopes(self, s: Any, xp: Any) -> Any:
+        assert self.slope is not None
+        return self.slope(s, xp, *self.parameters)
+
     def check_slopes(self) -> None:
         check_slope(self, 0.0)
 
@@ -93,12 +100,6 @@ class Radial(ScaledKernel):
         with np.errstate(under="ignore"):
             small = np.abs(self.evaluate(grid.copy(), np)) < _LEAST
         return float(grid[max(int(np.argmax(small)) - 1, 0)]) if small.any() else np.inf
-
-    def block(self, U: Array, V: Array) -> Array:
-        return self.evaluate(cdist(U, V, "sqeuclidean"), np)
-
-    def diagonal(self, U: Array) -> Array:
-        return np.ones(len(U))
 
 
 def gaussian(s: Any, xp: Any) -> Any:
