@@ -45,6 +45,7 @@ def learner_of(X: Array, batch_size: int, rows: int) -> ActiveLearner:
         batch_size=batch_size,
         acquisition="weighted",
         score="v2",
+        goal="explore",
         first="uniform",
         stop=None,
         store=None,

@@ -91,3 +91,12 @@ def test_without_a_model_there_is_no_gain():
     learner = ActiveLearner(SketchedKernelRidge(), X, batch_size=10, random_state=0)
     with pytest.raises(ValueError, match="no model before 2 labels"):
         learner.expected_gain()
+
+
+def test_the_sizes_of_the_sketch_are_told():
+    """Of the sketch that would be used: an automatic one grows with the points."""
+    found = learner_of(ESTIMATORS["automatic"]).expected(20)
+    assert found.size_now <= found.size_then
+    found = learner_of(ESTIMATORS["fixed size"]).expected(20)
+    assert (found.size_now, found.size_then) == (10, 10)
+    assert learner_of(ESTIMATORS["exact"]).expected(20).size_now is None

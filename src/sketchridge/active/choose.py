@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from sketchridge.active.acquire import ACQUISITIONS, exponential_keys, uniform
+from sketchridge.active.goals import Goal
+from sketchridge.active.joint import Pursuit, pursued, reducing
 from sketchridge.active.models import Model
 from sketchridge.active.pool import Pool
+from sketchridge.active.settings import Estimator
 from sketchridge.active.spread import spread
 from sketchridge.kernels import Kernel
 
-__all__ = ["Situation", "choose"]
+__all__ = ["Choice", "Situation", "choose"]
 
 Array = np.ndarray
 
@@ -23,33 +27,71 @@ class Situation:
 
     pool: Pool
     rows: Array  # (t,), that may be chosen
-    known: Array  # rows that are labeled or pending
+    labeled: Array  # rows
+    pending: Array  # rows
     released: Array  # rows that were taken back in this round, as often as that happened
     model: Model | None  # with its scores where they are needed; None before there are labels
     kernel: Kernel  # for the first points, with its bandwidth
+    goal: Goal
+    aiming: Estimator | None  # the one that predicts, where there is a goal for it
     acquisition: str
     first: str  # how the first points are chosen: "spread" or "uniform"
     seed: int
     round: int
 
 
-def choose(now: Situation, count: int) -> tuple[Array, Array]:
-    """Rows to ask for, and the probability of each, 1 where it was certain to be taken.
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Rows to ask for, the probability of each, 1 where it was certain to be taken, and what was
+    found of the goal on the way."""
+
+    ids: Array
+    probabilities: Array
+    found: Mapping[str, float] = field(default_factory=dict)
+
+
+def choose(now: Situation, count: int) -> Choice:
+    """The points to ask for.
 
     Draws are functions of (seed, round, row), and of how often the row was taken back in this
     round, so that a point that was released is drawn anew.
     """
     keys = _keys(now)
-    if now.model is not None or now.first == "uniform" or now.acquisition == "uniform":
-        known = None if now.model is None else now.model.scores
-        scores = np.ones(len(now.pool)) if known is None else known
-        return ACQUISITIONS[now.acquisition](scores, now.rows, keys, count)
-    ids = spread(now.pool, now.kernel, now.rows, now.known, count, now.seed)
+    if now.model is None:
+        return _first(now, keys, count)
+    if now.aiming is not None:
+        aim = Pursuit(now.goal, now.acquisition, now.aiming)
+        rows = _not_released(now, count)
+        known = {"labeled": now.labeled, "pending": now.pending}
+        ids, found = pursued(aim, now.pool, rows, **known, count=count, seed=now.seed)
+        return Choice(ids, np.ones(len(ids)), found)
+    if now.acquisition == "ivr":
+        rows = _not_released(now, count)
+        model = now.model.estimator
+        ids = reducing(model, now.pool, rows, now.pending, count=count, keys=keys, seed=now.seed)
+        return Choice(ids, np.ones(len(ids)))
+    scores = np.ones(len(now.pool)) if now.model.scores is None else now.model.scores
+    return Choice(*ACQUISITIONS[now.acquisition](scores, now.rows, keys, count))
+
+
+def _first(now: Situation, keys: Array, count: int) -> Choice:
+    """Points before there is a model: spread over the pool as far as they can be."""
+    if now.first == "uniform" or now.acquisition == "uniform":
+        return Choice(*uniform(np.empty(0), now.rows, keys, count))
+    known = np.concatenate([now.labeled, now.pending])
+    ids = spread(now.pool, now.kernel, now.rows, known, count, now.seed)
     rest = np.setdiff1d(now.rows, ids)
     if len(ids) == count or not len(rest):
-        return ids, np.ones(len(ids))
+        return Choice(ids, np.ones(len(ids)))
     more, chances = uniform(np.empty(0), rest, keys, count - len(ids))
-    return np.concatenate([ids, more]), np.concatenate([np.ones(len(ids)), chances])
+    return Choice(np.concatenate([ids, more]), np.concatenate([np.ones(len(ids)), chances]))
+
+
+def _not_released(now: Situation, count: int) -> Array:
+    """Rows that may be chosen without those that were taken back in this round, as long as there
+    are enough: where nothing is drawn they would come back at once."""
+    rest = np.setdiff1d(now.rows, now.released)
+    return rest if len(rest) >= count else now.rows
 
 
 def _keys(now: Situation) -> Array:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import copy
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sketchridge.active.settings import Estimator
 from sketchridge.estimator import SketchedKernelRidge
 
-__all__ = ["gains", "mean_posterior_variance", "with_points"]
+__all__ = ["Gain", "gains", "mean_posterior_variance", "with_points"]
 
 Array = np.ndarray
+
+
+class Gain(NamedTuple):
+    """By what share a mean variance falls with two choices of points, and the sketch's rows."""
+
+    ours: float
+    even: float
+    size_now: int | None = None  # None for an exact estimator
+    size_then: int | None = None
 
 
 def with_points(estimator: Estimator, X_new: Array) -> Estimator:
@@ -32,12 +41,14 @@ def with_points(estimator: Estimator, X_new: Array) -> Estimator:
         return more.partial_fit(X_new, np.zeros((len(X_new), q)))
 
 
-def gains(estimator: Estimator, X: Array, one: Array, other: Array) -> tuple[float, float]:
+def gains(estimator: Estimator, X: Array, one: Array, other: Array) -> Gain:
     """By what share the mean of gp over X falls with one choice of further points, and with
-    another."""
+    another, each with the sketch that would be used."""
     now = mean_posterior_variance(estimator, X)
-    after = [mean_posterior_variance(with_points(estimator, new), X) for new in (one, other)]
-    return 1 - after[0] / now, 1 - after[1] / now
+    models = [with_points(estimator, new) for new in (one, other)]
+    ours, even = (1 - mean_posterior_variance(model, X) / now for model in models)
+    sizes = [getattr(model, "sketch_size_", None) for model in (estimator, models[0])]
+    return Gain(ours, even, *sizes)
 
 
 def mean_posterior_variance(estimator: Estimator, X: Array) -> float:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sketchridge.active.acquire import ACQUISITIONS
 from sketchridge.active.checks import check_count, check_one_of, checked_ids, checked_targets
-from sketchridge.active.choose import Situation, choose
-from sketchridge.active.gain import gains
+from sketchridge.active.choose import Choice, Situation, choose
+from sketchridge.active.goals import EXPLORE, as_goal, checked_acquisition
+from sketchridge.active.looking import Looking
 from sketchridge.active.memory import MemoryStore
 from sketchridge.active.models import LEAST, Model, Models, first_kernel, metrics_of, prepared
-from sketchridge.active.parts import grown, part_of, stored_pool
+from sketchridge.active.parts import part_of, stored_pool
 from sketchridge.active.pool import Pool
-from sketchridge.active.record import Record
 from sketchridge.active.settings import ESTIMATORS, Estimator, estimator_from, estimator_settings
 from sketchridge.active.stopping import as_stop_rules, stop_rules_from, to_settings
 from sketchridge.active.store import Store
@@ -27,13 +27,14 @@ __all__ = ["ActiveLearner"]
 Array = np.ndarray
 _SCORES = {ExactKernelRidge: ("v1", "gp"), SketchedKernelRidge: ("v2", "v3", "vbar", "gp")}
 _FIRST = ("spread", "uniform")
+_BY_SCORE = ("weighted", "top")
 
 
 class _Overtaken(Exception):
     """Another process has handed out a point, or begun a round, in the meantime."""
 
 
-class ActiveLearner(Record):
+class ActiveLearner(Looking):
     """Which points of a pool to measure next. It asks and is told, and owns no loop.
 
     Rounds, in which the model learns the labels told so far, begin when points are asked for. All
@@ -49,9 +50,13 @@ class ActiveLearner(Record):
     pool : (p, d) array of candidates, mapped from a file if need be; ids are its row numbers.
     batch_size : how many points `ask` gives.
     acquisition : "weighted" (drawn with probability proportional to the score), "top" (the largest
-        scores) or "uniform".
+        scores), "uniform", or "ivr" (each lowers the pool's mean posterior variance most, given
+        those before it). For the largest or least value "improvement", which is expected, or
+        "bound", by which it is possible; other goals have one choice each, which is the default.
     score : "v1" or "gp" for the exact estimator; "v2", "vbar", "v3" or "gp" for the sketched.
         "auto" is the first. All but gp are for noise variance 1, gp is in units of the kernel.
+    goal : "explore" (learn the whole function), "maximize", "minimize", ("target", value) (come
+        near a value) or ("boundary", value) (find where it is crossed).
     first : how points are chosen before there is a model: "spread" over the pool, or "uniform".
     stop : a number of labels, a rule of `sketchridge.active.stopping` or several; `should_stop`
         says when one applies.
@@ -63,7 +68,7 @@ class ActiveLearner(Record):
     ----------
     estimator_ : fitted to all labels. labeled_ids_, labels_, pending_ids_, failed_ids_, open_ids_,
     draws_, changes_, failures_.
-    history_ : a row for each round. stop_reason_ : why to stop. pool_, settings_.
+    history_ : a row for each round. stop_reason_ : why to stop. goal_, pool_, settings_.
 
     Examples
     --------
@@ -86,6 +91,7 @@ class ActiveLearner(Record):
         batch_size: int,
         acquisition: str = "weighted",
         score: str = "auto",
+        goal: Any = "explore",
         first: str = "spread",
         stop: Any = None,
         store: str | Store | None = None,
@@ -96,11 +102,13 @@ class ActiveLearner(Record):
             raise TypeError(f"ActiveLearner needs one of {names}, got {estimator!r}.")
         score = _SCORES[type(estimator)][0] if score == "auto" else score
         check_count("batch_size", batch_size)
+        aim = as_goal(goal)
         points = Pool(pool)
         settings: dict[str, Any] = {
             "batch_size": int(batch_size),
-            "acquisition": acquisition,
+            "acquisition": checked_acquisition(aim, acquisition),
             "score": score,
+            "goal": aim.plain(),
             "first": first,
             "stop": to_settings(as_stop_rules(stop)),
             "seed": int(check_random_state(random_state).randint(2**31 - 1)),
@@ -139,7 +147,8 @@ class ActiveLearner(Record):
     ) -> None:
         kind = type(estimator)
         check_one_of("score", settings["score"], _SCORES[kind], f" for {kind.__name__}")
-        check_one_of("acquisition", settings["acquisition"], ACQUISITIONS)
+        self.goal_ = as_goal(settings.get("goal", EXPLORE))  # as before there was a choice
+        checked_acquisition(self.goal_, settings["acquisition"])
         check_one_of("choice of first points", settings.get("first", "uniform"), _FIRST)
         self._store = store
         self._settings = settings
@@ -147,7 +156,8 @@ class ActiveLearner(Record):
         self._stop = stop_rules_from(settings["stop"])
         templates = prepared(estimator, pool, settings["seed"])
         self._first_kernel = first_kernel(templates.scoring, pool)
-        self._models = Models(store, pool, templates, settings["score"])
+        aims = not self.goal_.explores
+        self._models = Models(store, pool, templates, settings["score"], aims=aims)
         self.stop_reason_ = ""
 
     # Asking and telling
@@ -165,15 +175,20 @@ class ActiveLearner(Record):
         return_probability : also return score/Σ score of each at the draw.
         """
         n = self._checked_number(n)
+        if return_probability and not self.goal_.explores:
+            raise ValueError(
+                f"With the goal {str(self.goal_)!r} points are not drawn but chosen, so that there "
+                "are no probabilities: leave out return_probability, or explore."
+            )
         while True:
             model = self._drawing_model()
             rows = self.open_ids_
-            ids, probabilities = self._choice(model, rows, n)
-            if self._handed_out(model, rows, ids, probabilities):
+            choice = self._choice(model, rows, n)
+            if self._handed_out(model, rows, choice):
                 break
         if model is not None:
             self._models.settle(model)
-        return (ids, probabilities) if return_probability else ids
+        return (choice.ids, choice.probabilities) if return_probability else choice.ids
 
     def tell(self, ids: Any, y: Any, *, names: Any = (), by: str = "") -> None:
         """Labels y (t,) or (t, q) of rows of the pool, asked for or not.
@@ -221,107 +236,25 @@ class ActiveLearner(Record):
         pool.append(new.part(0))
         return np.arange(first, len(pool))
 
-    # Looking
-
-    def should_stop(self) -> bool:
-        """Whether a rule says to stop, or nothing is left to measure; `stop_reason_` then says
-        why."""
-        labels = len(self.labeled_ids_)
-        failed = len(self.failed_ids_)
-        finished = labels + failed == len(self._current_pool())
-        history = self.history_ if any(rule.needs_rounds for rule in self._stop) else []
-        wanted = any(rule.needs_scores for rule in self._stop) and not finished
-        if wanted and history and "mean_score" not in history[-1]:
-            model = self._existing_model()
-            history[-1] |= self._models.scored(model).summary(self.open_ids_)
-        every = f"every point of the pool is labeled{' or failed' if failed else ''}"
-        reasons = [every] if finished else []
-        reasons += [reason for rule in self._stop if (reason := rule.reason(labels, history))]
-        self.stop_reason_ = "; ".join(reasons)
-        return bool(reasons)
-
-    def scores(self) -> Array:
-        """The score of every unlabeled row of the pool, ones where there is no model yet, and 0 at
-        labeled rows: (p,)."""
-        pool = self._current_pool()
-        model = self._models.current()
-        if model is None:
-            return np.ones(len(pool))
-        return np.array(self._models.scored(model).scores)
-
-    def expected_gain(self, n: int | None = None, *, sample: int = 1000) -> tuple[float, float]:
-        """By what share the mean posterior variance of the pool falls with the next n labels, and
-        with n drawn uniformly.
-
-        Variances do not depend on the labels' values, so this is known before they are measured.
-        O(n_labels·m²).
-
-        Parameters
-        ----------
-        n : how many, `batch_size` unless given.
-        sample : the number of points of the pool over which the mean is taken.
-        """
-        estimator = self._existing_model().estimator
-        ids = self.preview(n)
-        pool = self._current_pool()
-        rng = np.random.default_rng([self._settings["seed"], len(self.history_)])
-        X = pool[np.sort(rng.choice(len(pool), size=min(sample, len(pool)), replace=False))]
-        others = rng.choice(self.open_ids_, size=len(ids), replace=False)
-        return gains(estimator, X, pool[ids], pool[others])
-
-    def preview(self, n: int | None = None) -> Array:
-        """The ids that `ask` would give now, without handing them out."""
-        n = self._checked_number(n)
-        return self._choice(self._drawing_model(), self.open_ids_, n)[0]
-
-    @property
-    def estimator_(self) -> Estimator:
-        """The estimator, fitted to all labels there are.
-
-        Parameters that are set on it hold from the next fit on, in this process; to fit it to
-        other data changes nothing in the campaign.
-        """
-        return self._models.shown(self._existing_model())
-
-    @property
-    def history_(self) -> list[dict[str, Any]]:
-        """A row for each round: labels, λ, sketch size and mean squared leave-one-out error of the
-        model that chooses, the kernel where one was learned and, where points were drawn by them,
-        the scores.
-
-        Labels that are in no round yet are in a last row, as if a round began now.
-        """
-        return self._models.history()
-
     # How
-
-    def _current_pool(self) -> Pool:
-        return grown(self._pool, self._store)
-
-    def _existing_model(self) -> Model:
-        self._current_pool()
-        model = self._models.current()
-        if model is None:
-            raise ValueError(
-                f"There is no model before {LEAST} labels are told; there are "
-                f"{len(self.labeled_ids_)}."
-            )
-        return model
 
     def _drawing_model(self) -> Model | None:
         """The model by which points are drawn, with its scores where they matter."""
         self._current_pool()
         model = self._models.current()
-        if model is None or not self._draws_by_score:
-            return model
-        return self._models.scored(model)
+        if model is None:
+            return None
+        if not self.goal_.explores:
+            self._models.shown(model)
+            return self._models.current()
+        return self._models.scored(model) if self._draws_by_score else model
 
     @property
     def _draws_by_score(self) -> bool:
-        return self._settings["acquisition"] != "uniform"
+        return self._settings["acquisition"] in _BY_SCORE
 
-    def _choice(self, model: Model | None, rows: Array, n: int) -> tuple[Array, Array]:
-        """Ids among these rows, and their probabilities."""
+    def _choice(self, model: Model | None, rows: Array, n: int) -> Choice:
+        """Ids among these rows, their probabilities, and what was found on the way."""
         if not len(rows):
             raise ValueError(
                 f"All {len(self._pool)} points of the pool are labeled, pending "
@@ -333,33 +266,38 @@ class ActiveLearner(Record):
         situation = Situation(
             pool=self._pool,
             rows=rows,
-            known=np.concatenate([self.labeled_ids_, self.pending_ids_]),
+            labeled=self.labeled_ids_,
+            pending=self.pending_ids_,
             released=np.array(released, dtype=np.int64),
             model=model,
             kernel=self._first_kernel,
+            goal=self.goal_,
+            aiming=None if model is None or self.goal_.explores else self._models.shown(model),
             acquisition=self._settings["acquisition"],
             first=self._settings.get("first", "uniform"),  # as before there was a choice
             seed=self._settings["seed"],
             round=number,
         )
-        return choose(situation, n)
+        choice = choose(situation, n)
+        if model is None or not self.goal_.has_best:
+            return choice
+        best = self.goal_.best(self.labels_[:, 0])
+        return replace(choice, found={"best": best, **choice.found})
 
-    def _handed_out(
-        self, model: Model | None, rows: Array, ids: Array, probabilities: Array
-    ) -> bool:
+    def _handed_out(self, model: Model | None, rows: Array, choice: Choice) -> bool:
         """Keep what was drawn, and the round with which it was if that is new: both or neither.
 
         False where another process came first.
         """
         number = 0 if model is None else model.rounds
-        metrics = {} if model is None else metrics_of(model)
+        metrics = {} if model is None else {**metrics_of(model), **choice.found}
         if model is not None and self._draws_by_score:
             metrics |= model.summary(rows)
         try:
             with self._store.transaction():
                 if model is not None:
                     self._keep_round(model, metrics)
-                if not self._store.claim(ids, probabilities, number):
+                if not self._store.claim(choice.ids, choice.probabilities, number):
                     raise _Overtaken
         except _Overtaken:
             return False
@@ -385,6 +323,11 @@ class ActiveLearner(Record):
         Y = checked_targets(y)
         if len(rows) != len(Y):
             raise ValueError(f"{len(rows)} ids came with {len(Y)} labels: give one for each.")
+        if Y.shape[1] > 1 and not self.goal_.explores:
+            raise ValueError(
+                f"Labels with {Y.shape[1]} targets were given, but the goal {str(self.goal_)!r} is "
+                "of one: give one label for each id, or explore."
+            )
         return rows, Y
 
     def _checked_number(self, n: Any) -> int:

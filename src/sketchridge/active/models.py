@@ -13,7 +13,14 @@ from sklearn.base import clone
 
 from sketchridge import tuning
 from sketchridge.active.pool import Pool
-from sketchridge.active.relearn import is_due, learned_kernel, learns, with_kernel
+from sketchridge.active.relearn import (
+    is_due,
+    is_due_soon,
+    learned_kernel,
+    learns,
+    with_kernel,
+    with_penalty,
+)
 from sketchridge.active.settings import Estimator
 from sketchridge.active.store import Round, Store
 from sketchridge.active.sums import PoolSums, has_sums, pool_sums, scores_by_sums
@@ -102,11 +109,17 @@ class Models:
     never changed; each takes the place of another in one assignment, once it is complete.
     """
 
-    def __init__(self, store: Store, pool: Pool, templates: Templates, score: str) -> None:
+    def __init__(
+        self, store: Store, pool: Pool, templates: Templates, score: str, *, aims: bool = False
+    ) -> None:
+        """``aims`` says that there is a goal that the first labels are to serve already: kernels
+        are learned early and often, and α with them."""
         self._store = store
         self._pool = pool
         self._templates = templates
         self._score = score
+        self._is_due = is_due_soon if aims else is_due
+        self._given_kernel = with_penalty if aims else with_kernel
         self._steps: list[Round] = []
         self._settled: Model | None = None
         self._ahead: Model | None = None
@@ -145,7 +158,7 @@ class Models:
         if template is None:
             shown = copy.copy(model.estimator)
         else:
-            shown = with_kernel(template, self._kernel(model.step))
+            shown = self._given_kernel(template, self._kernel(model.step))
             shown.set_params(**model.changed)
             shown.fit(*self._data(0, model.labels))
         given = shown.get_params(deep=False)
@@ -209,7 +222,7 @@ class Models:
         """A round that begins now, with a kernel where it is time to learn one."""
         learning = self._templates.learning
         before = max((s.labels for s in self._steps if s.kernel is not None), default=0)
-        if learning is None or not is_due(step.labels, before):
+        if learning is None or not self._is_due(step.labels, before):
             return step
         return replace(step, kernel=learned_kernel(learning, *self._data(0, step.labels)))
 
@@ -231,7 +244,7 @@ class Models:
         changed = {} if before is None else before.changes()
         if before is None or is_fresh:
             known = 0
-            estimator = with_kernel(self._templates.scoring, self._kernel(step))
+            estimator = self._given_kernel(self._templates.scoring, self._kernel(step))
         else:
             known = before.labels
             estimator = copy.copy(before.estimator)

@@ -1,4 +1,4 @@
-"""The kernel of a campaign, learned again whenever its labels have doubled."""
+"""The kernel of a campaign, learned again whenever its labels have doubled, or more often."""
 
 from __future__ import annotations
 
@@ -11,12 +11,24 @@ from sklearn.base import clone
 
 from sketchridge.active.settings import Estimator, plain_value, restored_value
 from sketchridge.chosen import LEARNED
-from sketchridge.kernels import Radial, as_kernel
+from sketchridge.kernels import as_kernel
 
-__all__ = ["FIRST", "clone_of", "is_due", "learned_kernel", "learns", "with_kernel"]
+__all__ = [
+    "FIRST",
+    "clone_of",
+    "is_due",
+    "is_due_soon",
+    "learned_kernel",
+    "learns",
+    "with_kernel",
+    "with_penalty",
+]
 
 Array = np.ndarray
 FIRST = 50  # labels with which a kernel is first learned
+_SOON = 8  # labels with which it is where a goal needs it
+_EACH = 100  # labels up to which it then is in every round
+_GROWN = 1.1  # times as many labels as before, after that
 
 
 def learns(estimator: Estimator) -> bool:
@@ -27,9 +39,9 @@ def learns(estimator: Estimator) -> bool:
     if isinstance(estimator.kernel, str) and estimator.kernel == "auto":
         return True
     kernel = as_kernel(estimator.kernel)
-    if not isinstance(kernel, Radial) or kernel.slope is None:
+    if not kernel.forms:
         return asked != "auto"  # an error that the estimator explains
-    return kernel.bandwidth is None
+    return getattr(kernel, "bandwidth", None) is None
 
 
 def is_due(labels: int, before: int) -> bool:
@@ -45,12 +57,21 @@ def _doublings(labels: int) -> int:
     return (labels // FIRST).bit_length()
 
 
+def is_due_soon(labels: int, before: int) -> bool:
+    """The same where a goal other than exploring needs the kernel from the first labels on.
+
+    >>> [is_due_soon(n, b) for n, b in ((7, 0), (8, 0), (9, 8), (8, 8), (120, 112), (124, 112))]
+    [False, True, True, False, False, True]
+    """
+    return labels >= _SOON and labels > (before if labels <= _EACH else _GROWN * before)
+
+
 def learned_kernel(estimator: Estimator, X: Array, y: Array) -> dict[str, Any]:
     """The kernel that an estimator learns from some labels, as plain values.
 
     "kernel" is its name where that was chosen too, else None; "bandwidth" a number, one for each
     feature, or a map; "alpha" the penalty it was learned with, in units of the kernel; "widths" by
-    how much intervals are wider because it was learned.
+    how much intervals are wider because it was learned; "criterion" what it was learned by.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about the sketch, which is another's
@@ -62,6 +83,7 @@ def learned_kernel(estimator: Estimator, X: Array, y: Array) -> dict[str, Any]:
         "bandwidth": plain_value("bandwidth", kernel.bandwidth),
         "alpha": None if fitted.learned is None else float(fitted.learned.alpha),
         "widths": float(fitted.factor_of_widths),
+        "criterion": None if fitted.learned is None else fitted.learned.criterion,
     }
 
 
@@ -83,4 +105,14 @@ def with_kernel(estimator: Estimator, learned: Mapping[str, Any] | None) -> Esti
         copy.kernel = learned["kernel"]
     copy.bandwidth = restored_value(learned["bandwidth"])
     copy.width_factor = learned["widths"]
+    return copy
+
+
+def with_penalty(estimator: Estimator, learned: Mapping[str, Any] | None) -> Estimator:
+    """A copy with the kernel and, where α is open and few labels have let the likelihood decide,
+    the α that it found too, as in a fit: leave-one-out knows it less well then."""
+    copy = with_kernel(estimator, learned)
+    likely = learned is not None and learned.get("criterion") == "reml"
+    if learned is not None and likely and isinstance(copy.alpha, str):
+        copy.alpha = learned["alpha"]
     return copy
