@@ -91,6 +91,7 @@ def campaign(
         batch_size=BATCH,
         acquisition=acquisition,
         score="v2",
+        goal="explore",
         first="uniform",
         stop=None,
         store=None,

@@ -32,11 +32,12 @@ def test_examples_hold(name):
     assert not found.failed
 
 
+@pytest.mark.parametrize(("name", "least"), [("questions.md", 20), ("tables.md", 12)])
 @pytest.mark.usefixtures("defaults")
-def test_the_page_of_questions_holds():
-    page = HOUSE.parents[1] / "docs" / "questions.md"
+def test_a_page_holds(name, least):
+    page = HOUSE.parents[1] / "docs" / name
     found = doctest.testfile(str(page), module_relative=False)
-    assert found.attempted > 20
+    assert found.attempted > least
     assert not found.failed
 
 

@@ -22,6 +22,8 @@ HOUSE = Path(sketchridge.__file__).parent
 FILES = sorted(HOUSE.rglob("*.py"))
 ROOMS = [
     "notices",
+    "words",
+    "writing",
     "progress",
     "kernels",
     "sketches",
@@ -64,18 +66,31 @@ ROOMS = [
     "regressor",
     "exact_estimator",
     "estimator",
+    "columns",
+    "encoder",
+    "through",
+    "pipeline_regressor",
+    "table_regressor",
+    "saving",
     "active",
     "botorch",
     "calibration",
+    "profiles",
+    "drawing",
     "plotting",
+    "model_plots",
     "effect_plots",
     "reporting",
+    "sheets",
+    "tables",
     "campaign",
     "paper",
     "cli",
 ]
 APART: dict[str, set[str]] = {  # rooms that know only these others
     "notices": set(),
+    "words": set(),
+    "writing": set(),
     "progress": set(),
     "kernels": set(),
     "sketches": set(),
@@ -86,7 +101,7 @@ APART: dict[str, set[str]] = {  # rooms that know only these others
 }
 LONGEST = 400
 WIDEST = 100
-MOST_CODE = 14600  # lines outside paper/
+MOST_CODE = 17200  # lines outside paper/
 DOCSTRINGS = 0.12, 0.30  # of all lines
 NEEDED = {"numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl"}
 PRECISIONS = {"float16", "float16x2", "float32"}
@@ -294,6 +309,9 @@ TABLES = {  # whose columns are taken out by polars' own to_numpy
     "campaign/labels.py",
     "campaign/sources.py",
     "campaign/tables.py",
+    "sheets/cells.py",
+    "tables/reading.py",
+    "tables/work.py",
     "paper/datasets/flights.py",
     "paper/datasets/weather.py",
 }

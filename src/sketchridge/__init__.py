@@ -9,17 +9,36 @@ if TYPE_CHECKING:
     from sketchridge.active import ActiveLearner
     from sketchridge.estimator import SketchedKernelRidge
     from sketchridge.exact_estimator import ExactKernelRidge
+    from sketchridge.pipeline_regressor import PipelineRegressor
+    from sketchridge.table_regressor import TableRegressor, make_model
 
-__all__ = ["ActiveLearner", "ExactKernelRidge", "SketchedKernelRidge"]
+__all__ = [
+    "ActiveLearner",
+    "ExactKernelRidge",
+    "PipelineRegressor",
+    "SketchedKernelRidge",
+    "TableRegressor",
+    "make_model",
+]
 __version__ = "0.2.0"
 _HOMES = {
     "ActiveLearner": "sketchridge.active",
     "ExactKernelRidge": "sketchridge.exact_estimator",
+    "PipelineRegressor": "sketchridge.pipeline_regressor",
     "SketchedKernelRidge": "sketchridge.estimator",
+    "TableRegressor": "sketchridge.table_regressor",
+    "make_model": "sketchridge.table_regressor",
 }
-
-
-_MODULES = ("active", "backends", "calibration", "exact", "kernels", "plotting", "sketches")
+_MODULES = (
+    "active",
+    "backends",
+    "calibration",
+    "exact",
+    "kernels",
+    "plotting",
+    "saving",
+    "sketches",
+)
 
 
 def __getattr__(name: str) -> Any:

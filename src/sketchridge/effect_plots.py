@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sketchridge.answers import ContrastTest, MarginalEffects
+from sketchridge.drawing import BLUE, GREY
 from sketchridge.plotting import axes_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["plot_band", "plot_marginal_effects"]
-
-_BLUE = "#1f5a8a"
-_GREY = "#6b6b6b"
 
 
 def plot_marginal_effects(
@@ -39,10 +37,10 @@ def plot_marginal_effects(
         for name, kind in zip(effects.feature, effects.kind, strict=True)
     ]
     for i, name in enumerate(names):
-        colour = _GREY if low[i] <= 0 <= high[i] else _BLUE
+        colour = GREY if low[i] <= 0 <= high[i] else BLUE
         bars = [[effect[i] - low[i]], [high[i] - effect[i]]]
         ax.errorbar(effect[i], i, xerr=bars, fmt="o", color=colour, capsize=3, label=name)
-    ax.axvline(0, color=_GREY, linewidth=1, linestyle=":")
+    ax.axvline(0, color=GREY, linewidth=1, linestyle=":")
     ax.set_yticks(range(len(names)), names)
     ax.margins(y=0.25)
     ax.invert_yaxis()
@@ -67,14 +65,14 @@ def plot_band(x: Any, found: ContrastTest, *, target: int = 0, ax: Axes | None =
     ax = axes_for(ax)
     level = f"{100 * found.confidence_level:g}%"
     ax.fill_between(
-        x, columns["band_low"], columns["band_high"], color=_BLUE, alpha=0.15, linewidth=0,
+        x, columns["band_low"], columns["band_high"], color=BLUE, alpha=0.15, linewidth=0,
         label=f"{level} for all at once",
     )  # fmt: skip
     ax.fill_between(
-        x, columns["low"], columns["high"], color=_BLUE, alpha=0.35, linewidth=0,
+        x, columns["low"], columns["high"], color=BLUE, alpha=0.35, linewidth=0,
         label=f"{level} for each",
     )  # fmt: skip
-    ax.plot(x, columns["estimate"], color=_BLUE, linewidth=2, label="estimate")
-    ax.axhline(0, color=_GREY, linewidth=1, linestyle=":")
+    ax.plot(x, columns["estimate"], color=BLUE, linewidth=2, label="estimate")
+    ax.axhline(0, color=GREY, linewidth=1, linestyle=":")
     ax.legend(frameon=False, fontsize="small")
     return ax

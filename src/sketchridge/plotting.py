@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sketchridge.calibration import Calibration
+from sketchridge.columns import cells_of, names_of
+from sketchridge.drawing import BLUE, GREY, RED, Limits, draw_band, draw_levels, few_dates
+from sketchridge.pipeline_regressor import with_intervals
+from sketchridge.profiles import along
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,10 +32,8 @@ __all__ = [
 ]
 
 Array = np.ndarray
-_BLUE = "#1f5a8a"
-_RED = "#c8443c"
-_GREY = "#6b6b6b"
-_LINES = (_BLUE, _RED, "#3a8f5c", "#e08e45", "#8d6a9f", "#2e4057", "#7a7a7a", "#4f9dc4")
+_MOST = 30  # features in a picture
+_LINES = (BLUE, RED, "#3a8f5c", "#e08e45", "#8d6a9f", "#2e4057", "#7a7a7a", "#4f9dc4")
 _MISSING = "Plotting needs matplotlib, which is not installed: pip install 'sketchridge[plot]'."
 
 
@@ -40,47 +42,43 @@ def plot_interval(
     X: Any,
     y: Any,
     *,
-    feature: int = 0,
+    feature: int | str = 0,
     grid: int = 200,
     confidence_level: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
     """Plot the mean and its intervals along one feature, with the data.
 
-    The other features are held at their medians.
+    The other features are held at their medians, text at its most frequent value.
 
     Parameters
     ----------
     estimator : a fitted estimator of this library, or a pipeline that ends in one; of one target.
-    X, y : (t, d) and (t,), the data to show.
-    feature : the column of X that varies over its range.
+    X, y : (t, d) and (t,), the data to show; X an array or a table.
+    feature : the column of X that varies over its range, by its number or name; a category takes
+        each of its values.
     grid : the number of points at which the intervals are computed.
     confidence_level : of both intervals, for the mean and for a new observation.
     ax : where to draw; a new figure unless given.
     """
-    values, y = _checked(X, y)
-    if not 0 <= feature < values.shape[1]:
-        raise ValueError(
-            f"feature={feature!r} is not a column of X, which has {values.shape[1]}: give 0 to "
-            f"{values.shape[1] - 1}."
-        )
-    points = np.tile(np.median(values, axis=0), (grid, 1))
-    x = points[:, feature] = np.linspace(values[:, feature].min(), values[:, feature].max(), grid)
-    mean, inner, outer = _intervals(estimator, _like(X, points), confidence_level)
+    y = _checked(X, y)
+    at = along(X, feature, grid)
+    mean, inner, outer = _intervals(with_intervals(estimator), at.points, confidence_level)
     ax = axes_for(ax)
-    level = f"{100 * confidence_level:g}%"
-    ax.fill_between(
-        x, *outer, color=_BLUE, alpha=0.13, linewidth=0, label=f"{level} for a new observation"
-    )
-    ax.fill_between(x, *inner, color=_BLUE, alpha=0.38, linewidth=0, label=f"{level} for the mean")
-    ax.scatter(
-        values[:, feature], y, s=12, color=_GREY, alpha=0.6, linewidth=0, label="data", zorder=2
-    )
-    ax.plot(x, mean, color=_BLUE, linewidth=2, label="mean")
-    ax.set(
-        xlabel=str(X.columns[feature]) if hasattr(X, "columns") else f"feature {feature}",
-        ylabel="y",
-    )
+    if at.is_category:
+        place = {level: i for i, level in enumerate(at.x)}
+        known = np.array([v in place for v in at.seen])
+        spots = np.array([place[v] for v in at.seen[known]]) + 0.12
+        draw_levels(ax, at.x, mean, inner, outer, confidence_level)
+        ax.scatter(spots, y[known], s=10, color=GREY, alpha=0.35, linewidth=0, label="data")
+    else:
+        draw_band(ax, at.x, inner, outer, confidence_level)
+        look: Any = {"s": 12, "color": GREY, "alpha": 0.6, "linewidth": 0}
+        ax.scatter(at.seen, y, label="data", zorder=2, **look)
+        ax.plot(at.x, mean, color=BLUE, linewidth=2, label="mean")
+        if at.x.dtype.kind == "M":
+            few_dates(ax)
+    ax.set(xlabel=at.name, ylabel="y")
     ax.legend(frameon=False, fontsize="small")
     return ax
 
@@ -100,8 +98,8 @@ def plot_observed_predicted(
     confidence_level : of the intervals.
     ax : where to draw; a new figure unless given.
     """
-    _, y = _checked(X, y)
-    mean, _, (low, high) = _intervals(estimator, X, confidence_level)
+    y = _checked(X, y)
+    mean, _, (low, high) = _intervals(with_intervals(estimator), X, confidence_level)
     inside = (low <= y) & (y <= high)
     ax = axes_for(ax)
     bars = f"{100 * confidence_level:g}% for a new observation"
@@ -110,17 +108,17 @@ def plot_observed_predicted(
         mean,
         yerr=[mean - low, high - mean],
         fmt="none",
-        ecolor=_BLUE,
+        ecolor=BLUE,
         elinewidth=1,
         alpha=0.3,
         label=bars,
     )
-    ax.axline((mean[0], mean[0]), slope=1, color=_BLUE, linewidth=1.2, label="observed = predicted")
+    ax.axline((mean[0], mean[0]), slope=1, color=BLUE, linewidth=1.2, label="observed = predicted")
     ax.scatter(
         mean[inside],
         y[inside],
         s=16,
-        color=_GREY,
+        color=GREY,
         linewidth=0,
         zorder=3,
         label=f"inside ({inside.sum()} of {len(y)})",
@@ -129,7 +127,7 @@ def plot_observed_predicted(
         mean[~inside],
         y[~inside],
         s=26,
-        color=_RED,
+        color=RED,
         linewidth=0,
         zorder=3,
         label=f"outside ({(~inside).sum()})",
@@ -165,7 +163,7 @@ def _plot_levels(report: Calibration, ax: Axes) -> None:
     ax.plot(
         report.levels,
         report.coverage,
-        color=_BLUE,
+        color=BLUE,
         marker="o",
         markersize=4,
         linewidth=2,
@@ -183,7 +181,7 @@ def _plot_tenths(report: Calibration, ax: Axes) -> None:
     part = np.arange(1, len(found) + 1)
     error = np.sqrt(level * (1 - level) * len(found) / report.t)
     _expected(ax, np.array([0.5, len(found) + 0.5]), np.full(2, level), np.full(2, error))
-    ax.plot(part, found, color=_BLUE, marker="o", markersize=4, linewidth=2, clip_on=False)
+    ax.plot(part, found, color=BLUE, marker="o", markersize=4, linewidth=2, clip_on=False)
     lowest = min(found.min(), level - 2 * error)
     ax.set(
         xlabel="parts of equal size, narrow intervals to wide ones",
@@ -200,7 +198,7 @@ def _plot_pit(report: Calibration, ax: Axes) -> None:
     parts = 10
     density = parts * report.histogram(parts)
     edges = np.arange(parts) / parts
-    ax.bar(edges, density, 1 / parts, align="edge", color=_BLUE, alpha=0.6, edgecolor="white")
+    ax.bar(edges, density, 1 / parts, align="edge", color=BLUE, alpha=0.6, edgecolor="white")
     error = np.sqrt((parts - 1) / report.t)
     _expected(ax, np.array([0.0, 1.0]), np.ones(2), np.full(2, error))
     ax.set(xlabel="F(y), F predicted and y observed", ylabel="density", xlim=(0, 1))
@@ -210,8 +208,8 @@ def _plot_pit(report: Calibration, ax: Axes) -> None:
 
 def _expected(ax: Axes, x: Array, y: Array, error: Array) -> None:
     """What is expected, and where it lies in 95 of 100 cases."""
-    ax.fill_between(x, y - 1.96 * error, y + 1.96 * error, color=_GREY, alpha=0.2, linewidth=0)
-    ax.plot(x, y, color=_GREY, linewidth=1, linestyle="--", label="expected")
+    ax.fill_between(x, y - 1.96 * error, y + 1.96 * error, color=GREY, alpha=0.2, linewidth=0)
+    ax.plot(x, y, color=GREY, linewidth=1, linestyle="--", label="expected")
 
 
 def plot_relevance(
@@ -219,16 +217,24 @@ def plot_relevance(
 ) -> Axes:
     """Plot how much each feature matters to a fitted kernel, the most important on top.
 
-    The names are those of the table it was fitted to, unless given.
+    The names are those of the table it was fitted to, unless given. For a pipeline they are those
+    that its steps give, and for a `TableRegressor` its columns.
     """
-    relevance = estimator.feature_relevance_
+    model = with_intervals(estimator)
+    relevance = model.feature_relevance_
     if relevance is None:
-        raise ValueError(f"The kernel {estimator.kernel_!r} has no bandwidths to compare.")
-    known = getattr(estimator, "feature_names_in_", None) if names is None else names
-    labels = [f"feature {i}" for i in range(len(relevance))] if known is None else list(known)
-    order = np.argsort(relevance)
+        kernel = getattr(model, "regressor_", model).kernel_
+        raise ValueError(f"The kernel {kernel!r} has no bandwidths to compare.")
+    known: Any
+    if isinstance(relevance, dict):
+        known, relevance = list(relevance), np.array(list(relevance.values()))
+    else:
+        known = getattr(model, "feature_names_in_", None)
+    names = known if names is None else names
+    labels = [f"feature {i}" for i in range(len(relevance))] if names is None else list(names)
+    order = np.argsort(relevance)[-_MOST:]
     ax = axes_for(ax)
-    ax.barh([labels[i] for i in order], relevance[order], color=_BLUE, alpha=0.85)
+    ax.barh([labels[i] for i in order], relevance[order], color=BLUE, alpha=0.85)
     ax.set(xlabel="relevance (share of distances)", xlim=(0, None))
     return ax
 
@@ -238,7 +244,7 @@ def plot_error_curve(history: Sequence[Mapping[str, Any]], *, ax: Axes | None = 
     ax = axes_for(ax)
     labels = [row["labels"] for row in history]
     errors = [np.sqrt(row["loo_error"]) for row in history]
-    ax.plot(labels, errors, color=_BLUE, marker="o", markersize=4, linewidth=2)
+    ax.plot(labels, errors, color=BLUE, marker="o", markersize=4, linewidth=2)
     ax.set(xlabel="labels", ylabel="leave-one-out error (root mean square)", ylim=(0, None))
     return ax
 
@@ -251,8 +257,8 @@ def plot_scores(scores: Array, *, ax: Axes | None = None) -> Axes:
         low = positive.min()
         high = positive.max()
         bins: Any = np.geomspace(low, high, 40) if high > low else 10
-        ax.hist(positive, bins=bins, color=_BLUE, alpha=0.75)
-        ax.axvline(positive.mean(), color=_RED, linewidth=1.5, label=f"mean {positive.mean():.3g}")
+        ax.hist(positive, bins=bins, color=BLUE, alpha=0.75)
+        ax.axvline(positive.mean(), color=RED, linewidth=1.5, label=f"mean {positive.mean():.3g}")
         ax.set_xscale("log")
         ax.legend(frameon=False, fontsize="small")
     ax.set(xlabel="score (variance for unit noise)", ylabel="points of the pool")
@@ -275,7 +281,7 @@ def plot_pool(X: Array, labeled: Array, pending: Array, *, ax: Axes | None = Non
         else lambda Z: np.column_stack([Z[:, 0], np.zeros(len(Z))])
     )
     x, y = flat(X).T
-    ax.scatter(x, y, s=5, color=_GREY, alpha=0.25, linewidth=0, label="pool")
+    ax.scatter(x, y, s=5, color=GREY, alpha=0.25, linewidth=0, label="pool")
     if len(labeled):
         x, y = flat(labeled).T
         look: Any = {"s": 16, "cmap": "viridis", "linewidth": 0, "label": "labeled"}
@@ -283,7 +289,7 @@ def plot_pool(X: Array, labeled: Array, pending: Array, *, ax: Axes | None = Non
         ax.figure.colorbar(points, ax=ax, label="order of labels")
     if len(pending):
         x, y = flat(pending).T
-        look = {"s": 30, "facecolors": "none", "edgecolors": _RED, "linewidth": 1.2}
+        look = {"s": 30, "facecolors": "none", "edgecolors": RED, "linewidth": 1.2}
         ax.scatter(x, y, label=f"pending ({len(pending)})", **look)
     names = ("first", "second") if X.shape[1] > 1 else ("only", "no")
     ax.set(xlabel=f"{names[0]} main direction", ylabel=f"{names[1]} main direction")
@@ -344,35 +350,23 @@ def new_figure(
     return figure, list(figure.subplots(1, columns, squeeze=False)[0])
 
 
-def _checked(X: Any, y: Any) -> tuple[Array, Array]:
-    """X and y as float arrays of the shapes (t, d) and (t,)."""
-    values = np.asarray(X, dtype=float)
+def _checked(X: Any, y: Any) -> Array:
+    """y as floats (t,), with a row of X for each."""
+    table = hasattr(X, "columns") or isinstance(X, Mapping)
+    shape = (len(cells_of(X, names_of(X)[0])), len(names_of(X))) if table else np.shape(X)
     y = np.asarray(y, dtype=float)
-    if values.ndim != 2 or y.shape != values.shape[:1]:
+    if len(shape) != 2 or y.shape != shape[:1]:
         raise ValueError(
-            f"Plotting needs X of shape (t, d) and one target y of shape (t,), got {values.shape} "
+            f"Plotting needs X of shape (t, d) and one target y of shape (t,), got {shape} "
             f"and {y.shape}."
         )
-    return values, y
+    return y
 
 
-def _intervals(
-    estimator: Any, X: Any, confidence_level: float
-) -> tuple[Array, tuple[Array, Array], tuple[Array, Array]]:
-    """The mean, the interval for the mean and the one for a new observation.
-
-    A pipeline's transformers are applied first.
-    """
-    if hasattr(estimator, "steps"):
-        X = estimator[:-1].transform(X)
-        estimator = estimator[-1]
+def _intervals(estimator: Any, X: Any, confidence_level: float) -> tuple[Array, Limits, Limits]:
+    """The mean, the interval for the mean and the one for a new observation."""
     inner = estimator.predict_interval(X, confidence_level, include_noise=False)
     return estimator.predict(X), inner, estimator.predict_interval(X, confidence_level)
-
-
-def _like(X: Any, points: Array) -> Any:
-    """The points as a table with the columns of X, if X is one."""
-    return type(X)(dict(zip(X.columns, points.T, strict=True))) if hasattr(X, "columns") else points
 
 
 def _new_panels(columns: int) -> list[Axes]:

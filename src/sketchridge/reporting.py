@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Section", "page", "picture", "table"]
 
+_NUMBER = ' class="number"'
+_SCREEN = 100  # pixels of an inch, on a screen
 _STYLE = """
 :root { --ink: #1c2733; --soft: #5d6b7a; --line: #dfe5eb; --accent: #1f5a8a; --paper: #fbfcfd; }
 * { box-sizing: border-box; }
@@ -27,6 +29,11 @@ h2 { padding-top: 1.2rem; border-top: 1px solid var(--line); }
 figure { margin: 1.2rem 0; }
 img { max-width: 100%; height: auto; display: block; margin: 0 auto; }
 .wide { overflow-x: auto; }
+.grid { display: grid; gap: .4rem 1.5rem; margin: 1.2rem 0; }
+.grid { grid-template-columns: repeat(auto-fit, minmax(min(18rem, 100%), 1fr)); }
+.grid figure { margin: 0; }
+.grid img { width: 100%; }
+th.number { text-align: right; padding-right: 1.2rem; }
 table { border-collapse: collapse; margin: 1rem 0; width: 100%; }
 table { font: 14px/1.45 system-ui, sans-serif; }
 th, td { text-align: left; padding: .4rem .7rem .4rem 0; vertical-align: top; }
@@ -68,16 +75,21 @@ def page(title: str, lead: str, sections: Iterable[Section], footer: str = "") -
 def picture(figure: Figure, description: str) -> str:
     """A matplotlib figure as part of the page; the description is for those who cannot see it."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight")
+    figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight", transparent=True)
     data = base64.b64encode(buffer.getvalue()).decode()
-    return f'<figure><img alt="{escape(description)}" src="data:image/png;base64,{data}"></figure>'
+    width = round(_SCREEN * figure.get_figwidth())
+    source = f"data:image/png;base64,{data}"
+    return f'<figure><img alt="{escape(description)}" width="{width}" src="{source}"></figure>'
 
 
 def table(rows: Sequence[dict[str, Any]], *, classes: dict[str, str] | None = None) -> str:
     """Rows with the same columns. A cell whose text is a key of ``classes`` gets that style."""
     if not rows:
         return ""
-    head = "".join(f"<th>{escape(str(name))}</th>" for name in rows[0])
+    head = "".join(
+        f"<th{_NUMBER if _is_number(value) else ''}>{escape(str(name))}</th>"
+        for name, value in rows[0].items()
+    )
     body = "".join(
         "<tr>" + "".join(_cell(value, classes or {}) for value in row.values()) + "</tr>"
         for row in rows
@@ -86,10 +98,14 @@ def table(rows: Sequence[dict[str, Any]], *, classes: dict[str, str] | None = No
     return f'<div class="wide"><table>{content}</table></div>'
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _cell(value: Any, classes: dict[str, str]) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if _is_number(value):
         text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
-        return f'<td class="number">{text}</td>'
+        return f"<td{_NUMBER}>{text}</td>"
     text = "" if value is None else str(value)
     style = f' class="{classes[text]}"' if text in classes else ""
     return f"<td{style}>{escape(text)}</td>"

@@ -244,7 +244,7 @@ def test_features_must_be_complete_numbers(folder, column, message):
 
 def test_a_file_is_not_overwritten_and_no_point_handed_out_for_it(folder):
     started(1)
-    assert "exists, and may hold labels" in run("ask", "-o", "0.csv", code=1)
+    assert "exists: give another name" in run("ask", "-o", "0.csv", code=1)
     assert "no folder" in run("ask", "-o", "none/1.csv", code=1)
     assert "must end in .csv or .tsv or .xlsx or .parquet" in run("ask", "-o", "1.xls", code=1)
     assert "20 labels and 0 pending" in run("status")
@@ -299,3 +299,44 @@ def test_an_exact_campaign(folder):
     run("tell", "a.csv")
     run("ask", "-o", "b.csv")
     assert "–" in run("status")
+
+
+@pytest.mark.parametrize(
+    ("goal", "words"),
+    [
+        (["maximize"], "The largest label so far is"),
+        (["target", "0.5"], "The nearest label so far to 0.5 is"),
+        (["boundary 0.5"], "of the candidates on the wrong side of 0.5"),
+    ],
+)
+def test_a_campaign_with_a_goal(folder, goal, words):
+    run("new", "pool.csv", "--target", "yield", "--batch-size", 6, "--kernel", "gaussian",
+        "--goal", *goal)  # fmt: skip
+    for r in range(2):
+        run("ask", "-o", f"{r}.csv")
+        assert "probability" not in pl.read_csv(f"{r}.csv").columns
+        label(f"{r}.csv")
+        run("tell", f"{r}.csv")
+    assert f"Goal: {' '.join(goal)}" in run("status")
+    assert words in run("status", "--gain")
+    run("report")
+    assert f"Points are chosen for a goal: {' '.join(goal)}" in (folder / "report.html").read_text()
+
+
+def test_a_goal_that_is_reached_is_said(folder):
+    run("new", "pool.csv", "--target", "yield", "--batch-size", 60, "--goal", "maximize")
+    for r in range(3):
+        run("ask", "-o", f"{r}.csv")
+        label(f"{r}.csv")
+        run("tell", f"{r}.csv")
+    assert "The goal is reached: more labels bring little" in run("status", "--gain")
+    run("ask", "-o", "more.csv")
+    assert "Goal: maximize, reached by the last round" in run("status")
+
+
+def test_a_bad_goal_is_refused_before_anything_is_made(folder):
+    out = run("new", "pool.csv", "--target", "yield", "--goal", "target", code=1)
+    assert "The goal 'target' needs a number, such as target 37.5" in out
+    out = run("new", "pool.csv", "3", "--target", "yield", code=1)
+    assert "The goal 'explore' takes no value, but '3' was given" in out
+    assert not (folder / "campaign.db").exists()

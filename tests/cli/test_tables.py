@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from sketchridge.active.sql import SQLStore
-from sketchridge.campaign.files import read_sheet, write_sheet
 from sketchridge.campaign.operations import Campaign
+from sketchridge.sheets.files import read_sheet, write_sheet
 
 STORE = "sqlite:///campaign.db"
 HEADER = "id;temperature;solvent;remark\n"

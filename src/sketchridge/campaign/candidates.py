@@ -13,9 +13,9 @@ import polars as pl
 
 from sketchridge.active.sql import SQLStore
 from sketchridge.campaign.encoding import ID, Encoding
-from sketchridge.campaign.files import read_sheet
 from sketchridge.campaign.sources import InMemory, OnDisk, Source, is_large, joint_matrix
-from sketchridge.campaign.words import listed, shown
+from sketchridge.sheets.files import read_sheet
+from sketchridge.words import listed, shown
 
 __all__ = ["Candidates", "described", "free_name", "packed"]
 

@@ -11,17 +11,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sketchridge.campaign.files import Sheet
-from sketchridge.campaign.words import listed, named_rows, nearest, shown
+from sketchridge.sheets.cells import WORDS, decimal_of, number_like, numbers
+from sketchridge.sheets.files import Sheet
+from sketchridge.words import listed, named_rows, nearest, shown
 
 __all__ = [
     "ID",
     "Encoding",
     "Feature",
     "check_names",
-    "decimal_of",
     "encoding_of",
-    "numbers",
     "style_of",
     "typed",
     "unit_of",
@@ -30,9 +29,6 @@ __all__ = [
 Array = np.ndarray
 ID = "id"
 _CATEGORIES = 20  # values up to which a column of text is taken for a category
-_COMMA = r"^[+-]?\d+,\d+([eE][+-]?\d+)?$"
-_POINT = r"^[+-]?\d*\.\d+([eE][+-]?\d+)?$"
-_WORDS = {"true": 1.0, "false": 0.0}
 _CHUNK = 2**18  # rows that are encoded at a time
 
 
@@ -179,13 +175,12 @@ def _kind(sheet: Sheet, name: str, is_category: bool) -> str:
     if values.dtype not in (pl.String, pl.Categorical, pl.Enum):
         return "text"
     text = values.cast(pl.String).drop_nulls()
-    is_number = text.str.contains(r"^[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?$")
-    is_word = text.str.to_lowercase().is_in([*_WORDS, "inf", "-inf", "nan"])
-    share = (is_number | is_word).mean() if len(text) else 0.0
+    like = number_like(text)
+    share = like.mean() if len(text) else 0.0
     if share == 1:
         return "number"
     if float(share or 0.0) >= 0.5:  # type: ignore[arg-type]
-        wrong = text.filter(~(is_number | is_word)).unique(maintain_order=True)
+        wrong = text.filter(~like).unique(maintain_order=True)
         raise ValueError(
             f"The column {shown(name)} of {sheet.name} holds numbers, but also {listed(wrong)}: "
             f"correct these cells, or give --category {name} or --ignore {name}."
@@ -255,45 +250,12 @@ def _examples(ids: pl.Series) -> str:
 def _series(x: Array, given: pl.Series) -> pl.Series:
     """Numbers as they look best: true and false, whole, or with a point."""
     name = given.name
-    words = given.dtype == pl.String and given.str.to_lowercase().is_in(list(_WORDS)).all()
+    words = given.dtype == pl.String and given.str.to_lowercase().is_in(list(WORDS)).all()
     if given.dtype == pl.Boolean or (words and len(given)):
         return pl.Series(name, x.astype(bool))
     if np.abs(x).max(initial=0) < 2**53 and (x == np.round(x)).all():
         return pl.Series(name, x.astype(np.int64))
     return pl.Series(name, x)
-
-
-def numbers(values: pl.Series, decimal: str = ".") -> Array:
-    """As floats, NaN where there is none."""
-    if values.dtype == pl.String:
-        if decimal == ",":
-            values = values.str.replace(",", ".", literal=True)
-        words = values.str.to_lowercase().replace_strict(_WORDS, default=None)
-        found = values.cast(pl.Float64, strict=False)
-        return found.fill_null(words.cast(pl.Float64)).fill_null(np.nan).to_numpy()
-    return values.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
-
-
-def decimal_of(sheet: Sheet, columns: Iterable[str]) -> str:
-    """The mark of decimals in some columns of text; one for all of them, or a ValueError."""
-    if sheet.separator == ",":
-        return "."
-    found: dict[str, tuple[str, str]] = {}
-    for mark, pattern in ((",", _COMMA), (".", _POINT)):
-        for name in columns:
-            text = sheet.frame[name]
-            if text.dtype != pl.String:
-                continue
-            like = text.filter(text.str.contains(pattern).fill_null(False))
-            if len(like):
-                found.setdefault(mark, (name, like[0]))
-    if len(found) == 2:
-        (a, comma), (b, point) = found[","], found["."]
-        raise ValueError(
-            f"{sheet.name} has decimal commas ({shown(comma)} in {shown(a)}) and decimal points "
-            f"({shown(point)} in {shown(b)}): use one of them throughout."
-        )
-    return next(iter(found), ".")
 
 
 def style_of(sheet: Sheet, encoding: Encoding) -> dict[str, str]:

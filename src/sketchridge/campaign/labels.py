@@ -11,9 +11,10 @@ import polars as pl
 
 from sketchridge.active.checks import checked_targets
 from sketchridge.campaign.candidates import Candidates
-from sketchridge.campaign.encoding import Encoding, decimal_of, numbers, unit_of
-from sketchridge.campaign.files import Sheet
-from sketchridge.campaign.words import listed, named_rows, nearest, shown
+from sketchridge.campaign.encoding import Encoding, unit_of
+from sketchridge.sheets.cells import decimal_of, numbers
+from sketchridge.sheets.files import Sheet
+from sketchridge.words import listed, named_rows, nearest, shown
 
 __all__ = ["Labels", "OutOfRange", "check_range", "read_labels", "value_of"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from sketchridge.active.sql import SQLStore
 from sketchridge.campaign.candidates import described, packed
 from sketchridge.campaign.encoding import encoding_of, style_of
-from sketchridge.campaign.files import read_sheet
+from sketchridge.sheets.files import read_sheet
 
 __all__ = ["migrate"]
 

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from sketchridge.active.goals import EXPLORE, Goal, as_goal
 from sketchridge.active.sql import SQLStore
 from sketchridge.active.store import Refused
 from sketchridge.campaign.candidates import Candidates, described, free_name
 from sketchridge.campaign.encoding import Encoding
-from sketchridge.campaign.files import read_sheet
+from sketchridge.campaign.gain import gain_sentence, goal_sentence
 from sketchridge.campaign.labels import Labels, check_range, read_labels, value_of
 from sketchridge.campaign.tables import Given, first_table, later_table
-from sketchridge.campaign.words import listed, named_rows
+from sketchridge.sheets.files import read_sheet
+from sketchridge.words import listed, named_rows
 
 if TYPE_CHECKING:
     from sketchridge.active import ActiveLearner
@@ -65,6 +67,7 @@ class Campaign:
         batch_size: int = 30,
         acquisition: str = "weighted",
         score: str = "auto",
+        goal: Any = "explore",
         stop: Any = None,
         seed: int = 0,
         by: str = "",
@@ -85,6 +88,7 @@ class Campaign:
             batch_size=batch_size,
             acquisition=acquisition,
             score=score,
+            goal=goal,
             stop=stop,
             store=store,
             random_state=seed,
@@ -110,6 +114,11 @@ class Campaign:
     def style(self) -> dict[str, str]:
         """How the campaign's first table is written, and sheets for the bench with it."""
         return self._store.settings()["notes"]["style"]
+
+    @property
+    def goal(self) -> Goal:
+        """What the campaign is after."""
+        return as_goal(self._store.settings().get("goal", EXPLORE))
 
     @property
     def paths(self) -> list[Path]:
@@ -140,12 +149,17 @@ class Campaign:
 
     def ask(self, n: int | None = None) -> pl.DataFrame:
         """The points to measure next, with an empty column for the labels."""
-        ids, probability = self.learner.ask(n, return_probability=True)
+        learner = self.learner
+        if not learner.goal_.explores:
+            return self._sheet(np.asarray(learner.ask(n)), {})
+        ids, probability = learner.ask(n, return_probability=True)
         return self._sheet(ids, {"probability": probability})
 
     def pending(self) -> pl.DataFrame:
         """The points that were asked for and are neither told, released nor failed."""
         ids = self._store.pending()
+        if not self.goal.explores:
+            return self._sheet(ids, {})
         chances = {draw.id: draw.probability for draw in self._store.draws()}
         return self._sheet(ids, {"probability": [chances[i] for i in ids.tolist()]})
 
@@ -301,14 +315,9 @@ class Campaign:
         learner = self.learner
         if not len(learner.open_ids_):
             return "Every point is labeled, pending or failed: there is nothing left to ask for."
-        ours, even = learner.expected_gain()
-        compared = f"against {even:.1%} with points drawn evenly"
-        if abs(ours - even) < 0.1 * max(ours, even):
-            compared = "about as with points drawn evenly"
-        return (
-            f"Expected gain of the next {len(learner.preview())} points: the pool's mean posterior "
-            f"variance falls by {ours:.1%}, {compared}."
-        )
+        if not learner.goal_.explores:
+            return goal_sentence(learner.goal_, learner.outlook(), self.encoding)
+        return gain_sentence(learner.expected(), len(learner.preview()))
 
     def report(self) -> str:
         """One HTML page about the campaign."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchridge.active.goals import EXPLORE, as_goal, is_reached
 from sketchridge.active.sql import SQLStore
 from sketchridge.active.stopping import stop_rules_from
 
@@ -31,6 +32,7 @@ class Overview:
     lowest: tuple[str, float] | None
     highest: tuple[str, float] | None
     stop: str  # why to stop, or nothing
+    goal: str  # where it stands by the last round, or nothing where the campaign explores
     settings: Mapping[str, Any]
 
     @property
@@ -72,5 +74,18 @@ def overview(store: SQLStore) -> Overview:
         lowest=min(named, key=lambda pair: pair[1], default=None),
         highest=max(named, key=lambda pair: pair[1], default=None),
         stop="; ".join(reason for reason in reasons if reason),
+        goal=_goal(settings, history),
         settings={**settings, "seed": notes.get("seed", settings["seed"])},
     )
+
+
+def _goal(settings: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> str:
+    """The goal, and whether it was reached when points were last asked for."""
+    goal = as_goal(settings.get("goal", EXPLORE))
+    if goal.explores:
+        return ""
+    last = history[-1] if history else {}
+    reached = (
+        ", reached by the last round: more labels bring little" if is_reached(goal, last) else ""
+    )
+    return f"{goal}{reached}"

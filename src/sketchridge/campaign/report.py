@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sketchridge.campaign.predictions import left_out
+from sketchridge.model_plots import plot_left_out
 from sketchridge.plotting import new_figure, plot_error_curve, plot_pool, plot_scores
 from sketchridge.reporting import Section, page, picture, table
 
@@ -18,7 +19,7 @@ __all__ = ["campaign_page"]
 
 _SHOWN = 5000  # points of the pool in the map
 _BEST = 10  # labels in the tables of the largest and the smallest
-_SETTINGS = ("acquisition", "score", "first", "batch_size", "estimator")
+_SETTINGS = ("goal", "acquisition", "score", "first", "batch_size", "estimator")
 
 
 def campaign_page(campaign: Campaign) -> str:
@@ -47,7 +48,7 @@ def campaign_page(campaign: Campaign) -> str:
             "line are surprising, or wrong: look at them first.",
             [
                 _drawn(
-                    lambda ax: _plot_left_out(y, predicted, campaign.encoding.heading, ax),
+                    lambda ax: plot_left_out(y, predicted, campaign.encoding.heading, ax=ax),
                     (5.4, 5.0),
                     "labels against leave-one-out predictions",
                 )
@@ -55,8 +56,7 @@ def campaign_page(campaign: Campaign) -> str:
         ),
         Section(
             "Best so far",
-            "The largest and the smallest labels. Points are chosen to learn the whole function, "
-            "not to find its largest value.",
+            "The largest and the smallest labels. " + _purpose(campaign),
             [table(_extremes(campaign, labeled, y, predicted))],
         ),
         Section(
@@ -97,20 +97,18 @@ def campaign_page(campaign: Campaign) -> str:
     return page(f"Campaign: {target}", lead, sections, footer=footer)
 
 
+def _purpose(campaign: Campaign) -> str:
+    goal = campaign.goal
+    if goal.explores:
+        return "Points are chosen to learn the whole function, not to find its largest value."
+    return f"Points are chosen for a goal: {goal}."
+
+
 def _drawn(draw: Any, size: tuple[float, float], description: str) -> str:
     figure, (ax,) = new_figure(size=size)
     draw(ax)
     ax.spines[["top", "right"]].set_visible(False)
     return picture(figure, description)
-
-
-def _plot_left_out(y: Any, predicted: Any, name: str, ax: Any) -> None:
-    """Labels against what is predicted without them, with the line on which they agree."""
-    ends = [min(y.min(), predicted.min()), max(y.max(), predicted.max())]
-    ax.plot(ends, ends, color="0.6", linewidth=1)
-    ax.scatter(predicted, y, s=16, color="#1f5a8a", alpha=0.7, linewidths=0)
-    ax.set(xlabel="predicted without it", aspect="equal")
-    ax.set_ylabel(name.replace("$", r"\$"))
 
 
 def _extremes(campaign: Campaign, rows: Any, y: Any, predicted: Any) -> list[dict[str, Any]]:
@@ -168,6 +166,7 @@ def _corrections(campaign: Campaign) -> list[Section]:
 
 def _settings(campaign: Campaign) -> list[dict[str, str]]:
     settings = campaign.learner.settings_
+    settings["goal"] = campaign.goal
     shown = {name: str(settings[name]) for name in _SETTINGS if name in settings}
     seed = settings["notes"].get("seed", settings["seed"])
     return [{"setting": k, "value": v} for k, v in {**shown, "seed": str(seed)}.items()]

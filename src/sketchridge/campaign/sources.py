@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from sketchridge.campaign.encoding import Encoding, Feature, check_names, encoding_of
-from sketchridge.campaign.files import Sheet
-from sketchridge.campaign.words import shown
+from sketchridge.sheets.files import Sheet
+from sketchridge.words import shown
 
 __all__ = ["InMemory", "OnDisk", "Source", "encoding_on_disk", "is_large", "joint_matrix"]
 

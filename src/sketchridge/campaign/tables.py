@@ -12,8 +12,7 @@ import polars as pl
 
 from sketchridge.active.checks import checked_targets
 from sketchridge.campaign.candidates import packed
-from sketchridge.campaign.encoding import Encoding, decimal_of, encoding_of, numbers, style_of
-from sketchridge.campaign.files import Sheet, read_sheet
+from sketchridge.campaign.encoding import Encoding, encoding_of, style_of
 from sketchridge.campaign.sources import (
     InMemory,
     OnDisk,
@@ -22,7 +21,9 @@ from sketchridge.campaign.sources import (
     is_large,
     joint_matrix,
 )
-from sketchridge.campaign.words import named_rows, shown
+from sketchridge.sheets.cells import decimal_of, numbers
+from sketchridge.sheets.files import Sheet, read_sheet
+from sketchridge.words import named_rows, shown
 
 __all__ = ["Given", "first_table", "later_table"]
 

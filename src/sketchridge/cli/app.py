@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from importlib.metadata import version as version_of
 from typing import Annotated, Any
 
 import typer
@@ -12,8 +11,7 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from sketchridge.active.database import without_secrets
-from sketchridge.cli import campaign
+from sketchridge.cli import campaign, table
 from sketchridge.cli.reproduce import reproduce
 from sketchridge.cli.say import visible
 
@@ -62,6 +60,8 @@ def _warn(message: Any, *_: Any, **__: Any) -> None:
 
 
 def _complain(sentence: str) -> None:
+    from sketchridge.active.database import without_secrets
+
     console = Console(stderr=True, soft_wrap=True)
     console.print(Text.assemble(("Error: ", "bold red"), visible(without_secrets(sentence))))
 
@@ -72,12 +72,16 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     help="Kernel ridge regression with error bars.",
 )
+for command in (table.fit, table.predict, table.inspect, table.compare, table.demo):
+    app.command()(command)
 app.add_typer(campaign.app, name="campaign")
 app.command()(reproduce)
 
 
 def _version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version as version_of
+
         typer.echo(f"sketchridge {version_of('sketchridge')}")
         raise typer.Exit
 

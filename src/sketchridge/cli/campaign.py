@@ -15,14 +15,20 @@ import typer
 from sketchridge.cli.options import (
     DEFAULT,
     FILE,
+    Acquisition,
     By,
+    Category,
     Confidence,
     Force,
+    Goal,
     Ids,
     Note,
     Output,
     PoolPath,
+    Range,
+    Score,
     Store,
+    Value,
     Yes,
     limits_of,
     who,
@@ -37,7 +43,7 @@ __all__ = ["app"]
 app = typer.Typer(
     no_args_is_help=True,
     help="Ask which points to label next, and keep what was told. Points are chosen to learn the "
-    "whole function, not to find its largest value.",
+    "whole function, unless another --goal is given.",
 )
 
 
@@ -50,6 +56,8 @@ def new(
             help="The quantity to be measured; values already in the table are taken as labels."
         ),
     ],
+    value: Value = None,
+    goal: Goal = "explore",
     store: Store = DEFAULT,
     id_column: Annotated[
         str | None,
@@ -59,20 +67,12 @@ def new(
         list[str] | None,
         typer.Option(help="A column that is no feature, but goes along to the bench; repeatable."),
     ] = None,
-    category: Annotated[
-        list[str] | None,
-        typer.Option(help="A column whose values are names of kinds; repeatable."),
-    ] = None,
+    category: Category = None,
     unit: Annotated[str, typer.Option(help="Of the target, such as mg/L.")] = "",
-    limits: Annotated[
-        str | None,
-        typer.Option("--range", help="Where labels lie, such as 0:100; others are asked about."),
-    ] = None,
+    limits: Range = None,
     batch_size: Annotated[int, typer.Option(help="Points to ask for at a time.")] = 30,
-    acquisition: Annotated[str, typer.Option(help="weighted, top or uniform.")] = "weighted",
-    score: Annotated[
-        str, typer.Option(help="auto, v2, vbar, v3 or gp; v1 or gp with --exact.")
-    ] = "auto",
+    acquisition: Acquisition = "weighted",
+    score: Score = "auto",
     kernel: Annotated[str, typer.Option(help="A kernel by name, or auto to learn it.")] = "auto",
     exact: Annotated[
         bool,
@@ -98,6 +98,7 @@ def new(
         batch_size=batch_size,
         acquisition=acquisition,
         score=score,
+        goal=goal if value is None else f"{goal} {value}",
         stop=None if budget is None else Budget(budget),
         seed=seed,
         by=who(None),
@@ -126,6 +127,8 @@ def _introduce(campaign: Campaign) -> None:
         if labels
         else "None is labeled yet: the first points are spread over the table."
     )
+    if not campaign.goal.explores:
+        say(f"{campaign.goal}.", lead="Goal:")
     say("Next: sketchridge campaign ask -o to_label.csv")
 
 
@@ -321,7 +324,7 @@ def report(
     pool: PoolPath = None,
 ) -> None:
     """Write one HTML page: predicted against observed, the error curve, where the points lie."""
-    from sketchridge.campaign.files import write_text
+    from sketchridge.writing import write_text
 
     campaign = _opened(store, pool, output, force, (".html",))
     write_text(campaign.report(), output, force=force)
@@ -360,8 +363,9 @@ def _opened(
     suffixes: tuple[str, ...] | None = None,
 ) -> Campaign:
     """The campaign; an output that cannot be is refused before anything is done."""
-    from sketchridge.campaign.files import SUFFIXES, check_output
     from sketchridge.campaign.operations import Campaign
+    from sketchridge.sheets.files import SUFFIXES
+    from sketchridge.writing import check_output
 
     campaign = Campaign.open(store, pool)
     if output is not None:
@@ -370,7 +374,7 @@ def _opened(
 
 
 def _write(campaign: Campaign, frame: Any, output: Path, force: bool) -> None:
-    from sketchridge.campaign.files import write_sheet
+    from sketchridge.sheets.files import write_sheet
 
     write_sheet(frame, output, **campaign.style, force=force)
 

@@ -12,14 +12,20 @@ import typer
 __all__ = [
     "DEFAULT",
     "FILE",
+    "Acquisition",
     "By",
+    "Category",
     "Confidence",
     "Force",
+    "Goal",
     "Ids",
     "Note",
     "Output",
     "PoolPath",
+    "Range",
+    "Score",
     "Store",
+    "Value",
     "Yes",
     "limits_of",
     "who",
@@ -43,6 +49,24 @@ Note = Annotated[str, typer.Option(help="Why, for the record.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Keep labels beyond the range too.")]
 Confidence = Annotated[float, typer.Option(help="Share of measurements in the intervals.")]
 Ids = Annotated[list[str] | None, typer.Argument(help="Ids of points.")]
+Goal = Annotated[
+    str, typer.Option(help="explore, maximize, minimize, target VALUE or boundary VALUE.")
+]
+Value = Annotated[
+    str | None, typer.Argument(help="Of --goal target and --goal boundary.", show_default=False)
+]
+Acquisition = Annotated[
+    str,
+    typer.Option(help="weighted, top, uniform or ivr; to maximize or minimize improvement, bound."),
+]
+Score = Annotated[str, typer.Option(help="auto, v2, vbar, v3 or gp; v1 or gp with --exact.")]
+Range = Annotated[
+    str | None,
+    typer.Option("--range", help="Where labels lie, such as 0:100; others are asked about."),
+]
+Category = Annotated[
+    list[str] | None, typer.Option(help="A column whose values are names of kinds; repeatable.")
+]
 DEFAULT = "sqlite:///campaign.db"
 FILE = "A .csv, .tsv, .xlsx or .parquet file"
 

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 __all__ = ["reproduce"]
 
@@ -48,6 +47,14 @@ def reproduce(
     ] = False,
 ) -> None:
     """Run the paper's experiments and write report.html: every figure, every claim's verdict."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
     from sketchridge.paper.command import Request
     from sketchridge.paper.command import reproduce as run
     from sketchridge.paper.options import Options

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import unicodedata
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-__all__ = ["bars", "console", "counted", "say", "visible"]
+__all__ = ["bars", "console", "counted", "percent", "say", "say_json", "visible"]
 
 console = Console(soft_wrap=True, highlight=False)
 _BARS = "▁▂▃▄▅▆▇█"
@@ -16,6 +19,11 @@ _BARS = "▁▂▃▄▅▆▇█"
 def say(sentence: str, *, lead: str = "") -> None:
     """Print a sentence, with a lead in bold."""
     console.print(Text.assemble((lead, "bold"), " " if lead else "", visible(sentence)))
+
+
+def say_json(value: dict[str, Any]) -> None:
+    """Print an object for programs, on one line."""
+    sys.stdout.write(json.dumps(value, allow_nan=False, default=str) + "\n")
 
 
 def visible(text: str) -> str:
@@ -37,6 +45,15 @@ def counted(number: int, noun: str) -> str:
     ('1 point', '2,000 points')
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def percent(share: float) -> str:
+    """A share as people write it.
+
+    >>> percent(0.95), percent(0.995)
+    ('95%', '99.5%')
+    """
+    return f"{100 * share:g}%"
 
 
 def bars(values: list[float]) -> str:

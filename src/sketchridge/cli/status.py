@@ -36,6 +36,8 @@ def show(now: Overview) -> None:
         unit = f" {now.unit}" if now.unit else ""
         (worst, low), (best, high) = now.lowest, now.highest
         say(f"Largest {now.target}: {high:g}{unit} ({best}); least: {low:g}{unit} ({worst}).")
+    if now.goal:
+        say(f"{now.goal}.", lead="Goal:")
     if now.labels < 2:
         say("There is no model yet: it takes two labels.")
     if now.stop:

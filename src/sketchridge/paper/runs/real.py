@@ -310,6 +310,7 @@ def _automatic(cell: dict, problem: Problem, first: Array, batch: int) -> list[d
         batch_size=batch,
         acquisition=acquisition,
         score=score,
+        goal="explore",
         first="uniform",
         stop=None,
         store=None,

@@ -4,25 +4,22 @@ read as text where they hold text, and written whole or not at all."""
 from __future__ import annotations
 
 import io
-import os
 import re
-import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from sketchridge.campaign.words import listed, shown
+from sketchridge.words import listed, shown
+from sketchridge.writing import put
 
 __all__ = [
     "SUFFIXES",
     "Sheet",
-    "check_output",
     "read_sheet",
     "write_sheet",
-    "write_text",
 ]
 
 SUFFIXES = (".csv", ".tsv", ".xlsx", ".parquet")
@@ -165,24 +162,6 @@ def _is_empty(values: pl.Series) -> bool:
     return values.null_count() == len(values)
 
 
-def check_output(
-    path: Path, force: bool, *, suffixes: Iterable[str], never: Iterable[Path]
-) -> None:
-    """Refuse a path before any work is done for it; those in ``never`` even by force."""
-    suffixes = list(suffixes)
-    if path.suffix.lower() not in suffixes:
-        raise ValueError(f"{path} must end in {' or '.join(suffixes)}.")
-    if not path.parent.is_dir():
-        raise ValueError(f"There is no folder {path.parent}.")
-    if any(path.exists() and other.exists() and path.samefile(other) for other in never):
-        raise ValueError(f"{path} is part of the campaign and is never overwritten: give another.")
-    if path.exists() and not force:
-        raise ValueError(
-            f"{path} exists, and may hold labels: give another name with -o, or --force to "
-            "overwrite it."
-        )
-
-
 def write_sheet(
     frame: pl.DataFrame,
     path: Path,
@@ -194,23 +173,18 @@ def write_sheet(
     """Write a table, whole or not at all; text that a spreadsheet would obey is made harmless."""
     suffix = path.suffix.lower()
     if suffix == ".parquet":
-        _put(path, lambda file: frame.write_parquet(file), force)
+        put(path, lambda file: frame.write_parquet(file), force)
         return
     frame = harmless(frame)
     if suffix == ".xlsx":
-        _put(path, lambda file: _write_workbook(frame, file), force)
+        put(path, lambda file: _write_workbook(frame, file), force)
         return
     comma = decimal == ","
     if suffix == ".tsv":
         separator = "\t"
     elif comma or separator == "\t":
         separator = ";" if comma else ","
-    _put(path, lambda file: frame.write_csv(file, separator=separator, decimal_comma=comma), force)
-
-
-def write_text(text: str, path: Path, *, force: bool = False) -> None:
-    """Write a text, whole or not at all."""
-    _put(path, lambda file: file.write(text.encode()), force)
+    put(path, lambda file: frame.write_csv(file, separator=separator, decimal_comma=comma), force)
 
 
 def harmless(frame: pl.DataFrame) -> pl.DataFrame:
@@ -245,49 +219,6 @@ def _write_workbook(frame: pl.DataFrame, file: Any) -> None:
         for number, row in enumerate(frame.iter_rows(), start=1):
             page.write_row(number, 0, ["" if cell is None else cell for cell in row])
         page.autofit()
-
-
-def _put(path: Path, write: Callable[[Any], Any], force: bool) -> None:
-    """A file that appears at once when it is complete."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=path.suffix)
-        temporary = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
-            if force:
-                os.replace(temporary, path)
-            else:
-                _link(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except FileExistsError:
-        raise ValueError(
-            f"{path} has come into being in the meantime: give another name, or --force."
-        ) from None
-    except OSError as error:
-        raise OSError(f"{path} could not be written: {error.strerror or error}.") from None
-
-
-def _link(temporary: Path, path: Path) -> None:
-    """Give a file its name, unless another has it."""
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links
-        if path.exists():
-            raise FileExistsError from None
-        os.replace(temporary, path)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _first_line(error: Exception) -> str:
