@@ -189,7 +189,7 @@ class RowFactor(Factor):
     def complete(self) -> bool:
         if self.sketch.size >= len(self.sample):
             return True
-        return not self.landmarks.residual.sum(lambda block: block.sum()) > 0
+        return not self.landmarks.residual.mass() > 0
 
     def sensitivity(self) -> Array:
         scale = np.sqrt(self.sample.diag.take(self.pivots)[:, 0])

@@ -48,7 +48,7 @@ def grow(
     build = _Build(start, points, diag, max(size - sketch.size, 0))
     while sketch.size < size:
         left = build.residual.map(lambda r, w: r * w, weights)
-        if not left.sum(lambda block: block.sum()) > 0:
+        if not left.mass() > 0:
             break
         rows, shares = sketch.propose(min(_BLOCK, size - sketch.size), left)
         sketch = sketch.with_rows(build.take(rows, shares))
@@ -88,10 +88,12 @@ class _Build:
         self.pivots = np.concatenate([self.pivots, accepted])
         self.F = self.room.add(new)
         floor = (len(self.pivots) + 1) * _EPS
-        left = self.residual.map(
-            lambda r, f, d: _above(r - (f * f).sum(axis=1)[:, None], floor * d), new, self.diag
+        self.residual = self.residual.map(
+            lambda r, f, d: _above(r - (f * f).sum(axis=1)[:, None], floor * d),
+            new,
+            self.diag,
+            zeros=np.concatenate([accepted, dependent]),
         )
-        self.residual = left.zeroed(np.concatenate([accepted, dependent]))
         return accepted
 
     def _accept(self, rows: Array, shares: Array) -> tuple[Array, Array, Array]:

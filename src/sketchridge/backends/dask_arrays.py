@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -66,27 +67,43 @@ class BlockTall(Tall):
         )
         return BlockTall(self.backend, [join_rows(held.panels[0], other)])
 
-    def map(self, function: Callable[..., Any], *others: Tall, small: Sequence[Array] = ()) -> Tall:
-        given = [np.asarray(A, dtype=float) for A in small]
+    def map(
+        self,
+        function: Callable[..., Any],
+        *others: Tall,
+        small: Sequence[Array] = (),
+        zeros: Array | None = None,
+    ) -> Tall:
         talls = (self, *others)
+        if zeros is None and not small and all(map(_is_column, talls)):
+            return Column(self.backend, function, talls)
+        given = [np.asarray(A, dtype=float) for A in small]
         sample = function(*(np.empty((0, tall.shape[1])) for tall in talls), *given)
-        blocks = self._tasks(tasks.mapped, function, talls, given)
+        rows = None if zeros is None else self._inside(zeros)
+        blocks = self._tasks(tasks.mapped, talls, given, function, rows)
         return self.backend.blocked(blocks, len(self), sample.shape[1])
 
     def sum(
         self, function: Callable[..., Any], *others: Tall, small: Sequence[Array] = ()
     ) -> Array:
         given = [np.asarray(A, dtype=float) for A in small]
-        parts = self._tasks(tasks.summed, function, (self, *others), given)
+        parts = self._tasks(tasks.summed, (self, *others), given, function)
         return self.backend.cluster.total(parts)
 
     def _tasks(
-        self, task: Any, function: Any, talls: Sequence[Tall], given: list[Array]
+        self, task: Any, talls: Sequence[Tall], given: list[Array], *before: Any
     ) -> list[Any]:
         cluster = self.backend.cluster
         first, *others = [sent(tall) for tall in talls]
         shared = [cluster.shared(A) for A in given]
-        return cluster.work(task, function, first, len(others), *others, *shared)
+        return cluster.work(task, *before, first, len(others), *others, *shared)
+
+    def _inside(self, rows: Array) -> PerBlock:
+        """For each block, which of its rows are among some rows."""
+        starts = self.backend.starts(len(self))
+        rows = np.sort(rows)
+        cuts = np.searchsorted(rows, starts)
+        return PerBlock([rows[a:b] - s for (a, b), s in zip(pairwise(cuts), starts, strict=False)])
 
     def gram(self, other: Tall | None = None, weights: Tall | None = None) -> Array:
         if self.right is not None and self.right.shape[0] <= self.right.shape[1]:
@@ -95,20 +112,12 @@ class BlockTall(Tall):
         parts = self.backend.cluster.work(tasks.gram, *map(sent, (self, other, weights)))
         return self.backend.cluster.total(parts)
 
-    def zeroed(self, rows: Array) -> Tall:
-        held = self.held()
-        if held.panels[0].cut != EVERY:
-            held = self.map(lambda block: block)
-        if not len(rows):
-            return held
-        panel = held.panels[0]
-        touched, _, inside = panel.found(np.asarray(rows))
-        every = sent(held).each
-        given = PerBlock([every[k] for k in touched]), PerBlock(inside)
-        at = (touched, len(every))
-        made = iter(self.backend.cluster.work(tasks.zeroed, *given, at=at))
-        blocks = [next(made) if k in touched else old for k, old in enumerate(panel.blocks)]
-        return BlockTall(self.backend, [Panel(self.backend, blocks, panel.starts, self.shape)])
+    def mass(self) -> float:
+        return float(self._sums.sum())
+
+    @cached_property
+    def _sums(self) -> Array:
+        return self._of_blocks(_sum)
 
     def pick(self, places: Array) -> Array:
         counts = self._of_blocks(_count)
@@ -116,20 +125,19 @@ class BlockTall(Tall):
         return self._looked_up(tasks.picked, ends, np.asarray(places), ends - counts)
 
     def draw(self, u: Array) -> Array:
-        sums = self._of_blocks(_sum)
-        ends = np.cumsum(sums)
+        ends = np.cumsum(self._sums)
         targets = u * ends[-1]
-        return self._looked_up(tasks.drawn, ends, targets, ends - sums)
+        return self._looked_up(tasks.drawn, ends, targets, ends - self._sums)
 
     def _of_blocks(self, function: Callable[[Array], float]) -> Array:
-        parts = self._tasks(tasks.summed, function, (self,), [])
+        parts = self._tasks(tasks.summed, (self,), [], function)
         return np.array(self.backend.cluster.gathered(parts))
 
     def _looked_up(self, task: Any, ends: Array, values: Array, before: Array) -> Array:
         """Row numbers found by a task in the blocks where values are below the ends."""
         last = np.flatnonzero(ends > before)[-1]
         at = np.minimum(np.searchsorted(ends, values, side="right"), last)
-        operand, starts = sent(self), self.panels[0].starts
+        operand, starts = sent(self), self.backend.starts(len(self))
         wanted = np.unique(at)
         cluster = self.backend.cluster
         futures = cluster.work(
@@ -153,6 +161,40 @@ def _count(block: Array) -> Any:
 
 def _sum(block: Array) -> Any:
     return block.sum()
+
+
+class Column(BlockTall):
+    """A column made of columns by whoever needs it, which is a task less for each block."""
+
+    def __init__(self, backend: Any, function: Callable[..., Any], talls: Sequence[Tall]) -> None:
+        self.backend = backend
+        self.function = function
+        self.talls = talls
+        self.right = None
+        self.shape = (len(talls[0]), 1)
+
+    def _like(self, panels: Sequence[Any], right: Any = None) -> Tall:
+        return BlockTall(self.backend, panels, right)
+
+    @cached_property
+    def panels(self) -> tuple[Panel, ...]:  # type: ignore[override]
+        blocks = self._tasks(tasks.mapped, self.talls, [], self.function, None)
+        return self.backend.blocked(blocks, *self.shape).panels
+
+    @property
+    def is_formed(self) -> bool:
+        return "panels" in self.__dict__
+
+    def operand(self) -> PerBlock:
+        if self.is_formed:
+            return super().operand()
+        each = zip(*(sent(tall).each for tall in self.talls), strict=True)
+        return PerBlock([["column", self.function, list(its)] for its in each])
+
+
+def _is_column(tall: Tall) -> bool:
+    """Whether a matrix is a column that is there."""
+    return tall.shape[1] == 1 and (not isinstance(tall, Column) or tall.is_formed)
 
 
 class BlockRoom(Room):

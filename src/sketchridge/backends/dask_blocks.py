@@ -22,7 +22,7 @@ __all__ = ["DaskBlocks"]
 
 Array = np.ndarray
 _FEW = 2**13  # rows up to which everything is done by the caller
-_USUAL, _MOST = 2**14, 2**16  # rows of a block: of up to 2²⁴ rows, and of any number
+_USUAL, _MOST = 2**15, 2**16  # rows of a block: of up to 2²⁵ rows, and of any number
 _HELD = 2**32  # bytes of a product F V that is formed beside F; by n alone, not by workers
 _TILE = 512  # rows that are handled together
 _BLOCKS = 2**10  # as many as a scheduler handles with ease
@@ -40,7 +40,7 @@ class DaskBlocks(NumpyTiles):
     ----------
     client : a `dask.distributed.Client`; unless given, the one made last.
     inner : the backend on the workers: "numpy", or "torch" or "triton" where they have GPUs.
-    rows : rows of a block; unless given, about 16,384, or up to 65,536 where n is beyond 2²⁴.
+    rows : rows of a block; unless given, about 32,768, or up to 65,536 where n is beyond 2²⁵.
 
     Examples
     --------

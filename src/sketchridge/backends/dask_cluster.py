@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -11,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import distributed
+import numpy as np
 from distributed.comm.core import CommClosedError
 
 from sketchridge.backends.dask_tasks import added, aligned, itself, on_block
@@ -20,6 +22,7 @@ __all__ = ["Cluster", "PerBlock"]
 At = tuple[Sequence[int], int]
 _SMALL = 2**16  # bytes that go along with every task; anything larger is sent once
 _LOOK, _ALONE = 10.0, 120.0  # s after which workers are looked for, and given up
+_FRESH = 1.0  # s for which who the workers are is not asked again
 _BRANCHES = 8  # of the tree in which sums are added
 
 
@@ -34,6 +37,7 @@ class Cluster:
         self._asked = client
         self.inner = inner
         self._open: weakref.WeakSet[Any] = weakref.WeakSet()  # futures, not known to be done
+        self._seen: tuple[float, str, list[str]] = (-np.inf, "", [])  # when, whose, workers
 
     @property
     def client(self) -> Any:
@@ -141,6 +145,15 @@ class Cluster:
                 raise CommClosedError(f"its client is {self.client.status}")
             return sorted(self.client.scheduler_info(n_workers=-1).get("workers", ()))
 
+    def _usual_workers(self) -> list[str]:
+        """The workers there were a moment ago; tasks for one that is gone go to others."""
+        client = self.client
+        when, whose, workers = self._seen
+        if whose != client.id or client.status != "running" or time.monotonic() > when + _FRESH:
+            workers = self._workers()
+            self._seen = (time.monotonic(), client.id, workers)
+        return workers
+
     @contextmanager
     def _told(self) -> Iterator[None]:
         try:
@@ -165,7 +178,7 @@ class Cluster:
 
     def _homes(self, count: int, at: At | None = None) -> list[tuple[slice, dict[str, Any]]]:
         """Neighbouring blocks, and the worker they are for; another one where it is gone."""
-        workers = self._workers()
+        workers = self._usual_workers()
         if not workers:
             return [(slice(0, count), {})]
         blocks, of = (range(count), count) if at is None else at

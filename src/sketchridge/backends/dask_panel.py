@@ -154,17 +154,16 @@ def taken(panels: Sequence[Panel], rows: Any) -> Array:
 
 def panel_of(backend: Any, A: Array) -> Panel:
     """A matrix of the caller's: sent with the tasks that make its blocks, so that they can be made
-    again; a block of one number alone is made from that."""
+    again; a matrix of one number alone is made from that."""
     starts = backend.starts(len(A))
-    blocks = []
-    for start, stop in pairwise(starts.tolist()):
-        block = A[start:stop]
-        first = float(block.flat[0]) if block.size else 0.0
-        if (block == first).all():
-            blocks.append([filled, stop - start, A.shape[1], first])
-        else:
-            blocks.append([itself, np.array(block, dtype=float)])
-    futures = backend.cluster.placed(blocks)
+    first = float(A.flat[0]) if A.size else 0.0
+    if (A == first).all():
+        work = partial(filled, A.shape[1], first)
+        futures = backend.cluster.each(work, np.diff(starts).tolist())
+    else:
+        pairs = pairwise(starts.tolist())
+        blocks = [[itself, np.array(A[start:stop], dtype=float)] for start, stop in pairs]
+        futures = backend.cluster.placed(blocks)
     source = A if A.shape[1] <= _NARROW else None
     return Panel(backend, futures, starts, (A.shape[0], A.shape[1]), source=source)
 

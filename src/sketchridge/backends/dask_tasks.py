@@ -55,7 +55,8 @@ def aligned(value: Any) -> Any:
 
 
 def _opened(backend: Backend, operand: Any) -> Any:
-    """A matrix or points from ["tall", panels, cuts, right] or ["points", kernel, largest, U]."""
+    """A matrix or points from ["tall", panels, cuts, right], ["column", function, matrices] or
+    ["points", kernel, largest, U]."""
     operand = aligned(operand)
     kind = operand[0] if isinstance(operand, list) and operand else None
     if kind == "tall":
@@ -63,6 +64,10 @@ def _opened(backend: Backend, operand: Any) -> Any:
         cut = [panel[:, slice(*its)] for panel, its in zip(panels, cuts, strict=True)]
         arrays = [backend.array(panel) for panel in cut] if backend.name != "numpy" else cut
         return Tall(backend, arrays, None if right is None else backend.array(right))
+    if kind == "column":
+        _, function, matrices = operand
+        first, *others = (_opened(backend, its) for its in matrices)
+        return first.map(function, *others)
     if kind == "points":
         _, kernel, largest, U = operand
         placed = backend.points(kernel, U)
@@ -78,7 +83,7 @@ def itself(value: Any) -> Any:
     return value
 
 
-def filled(rows: int, columns: int, value: float) -> Array:
+def filled(columns: int, value: float, rows: int) -> Array:
     return np.full((rows, columns), value)
 
 
@@ -114,10 +119,15 @@ def function_of_rows(function: Callable[[Array], Any], block: Array) -> Any:
 
 
 def mapped(
-    backend: Backend, function: Callable[..., Any], first: Tall, others: int, *rest: Any
+    backend: Backend,
+    function: Callable[..., Any],
+    zeros: Array | None,
+    first: Tall,
+    others: int,
+    *rest: Any,
 ) -> Array:
     talls, small = rest[:others], rest[others:]
-    return first.map(function, *talls, small=small).host()
+    return first.map(function, *talls, small=small, zeros=zeros).host()
 
 
 def summed(
@@ -129,10 +139,6 @@ def summed(
 
 def gram(backend: Backend, T: Tall, other: Tall | None, weights: Tall | None) -> Array:
     return T.gram(other, weights)
-
-
-def zeroed(backend: Backend, T: Tall, rows: Array) -> Array:
-    return T.zeroed(rows).host()
 
 
 def picked(backend: Backend, T: Tall, places: Array) -> Array:

@@ -185,11 +185,12 @@ class NumpyTiles(Backend):
         squares = np.zeros(len(P))
 
         def strip(rows: slice, out: Array) -> None:
-            tile = np.empty((rows.stop - rows.start, self.tile), dtype=dtype)
+            tile, part = np.empty((2, rows.stop - rows.start, self.tile), dtype=dtype)
             for cols in _slices(len(Q), self.tile):
                 r = fill(rows, cols, tile)
                 for panel, its_c in H:
-                    r -= its_c[rows] @ panel[cols].T
+                    its = part[:, : r.shape[1]]
+                    r -= np.matmul(its_c[rows], panel[cols].T, out=its)
                 _add(squares[rows], r, w[cols])
 
         self._by_rows(strip, len(P), 0, len(Q))

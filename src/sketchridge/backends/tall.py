@@ -35,6 +35,9 @@ class Tall:
     def __getstate__(self) -> Any:
         raise TypeError("A Tall matrix is where a backend computes: save host() instead.")
 
+    def _like(self, panels: Sequence[Any], right: Any = None) -> Tall:
+        return type(self)(self.backend, panels, right)
+
     def placed(self) -> Iterator[tuple[Any, slice]]:
         """Each panel, and which of all panels' columns it holds."""
         first = 0
@@ -74,30 +77,30 @@ class Tall:
         """Neighbouring columns, shared and not copied."""
         chosen = slice(start, self.shape[1] if stop is None else stop)
         if self.right is not None:
-            return type(self)(self.backend, self.panels, self.right[:, chosen])
+            return self._like(self.panels, self.right[:, chosen])
         panels = [
             panel[:, max(chosen.start - place.start, 0) : chosen.stop - place.start]
             for panel, place in self.placed()
             if chosen.start < place.stop and place.start < chosen.stop
         ]
-        return type(self)(self.backend, panels or (self.panels[0][:, :0],))
+        return self._like(panels or (self.panels[0][:, :0],))
 
     def rows(self, start: int, stop: int | None = None) -> Tall:
         """Neighbouring rows, shared and not copied."""
         chosen = slice(start, stop)
-        return type(self)(self.backend, [panel[chosen] for panel in self.panels], self.right)
+        return self._like([panel[chosen] for panel in self.panels], self.right)
 
     def beside(self, *others: Tall) -> Tall:
         """These columns and then others'; products stay as they are."""
         talls = [tall for tall in (self, *others) if tall.shape[1]] or [self]
         panels = [panel for tall in talls for panel in tall.panels]
         if all(tall.right is None for tall in talls):
-            return type(self)(self.backend, panels)
+            return self._like(panels)
         rights = [
             np.eye(tall.shape[1]) if tall.right is None else self.backend.host(tall.right)
             for tall in talls
         ]
-        return type(self)(self.backend, panels, self.backend.array(block_diag(*rights)))
+        return self._like(panels, self.backend.array(block_diag(*rights)))
 
     def compact(self, widest: int) -> Tall:
         """The same with the last panels put together two by two, as long as they are as wide.
@@ -110,7 +113,7 @@ class Tall:
                 break
             last = panels.pop()
             panels.append(self.backend.joined([panels.pop(), last], axis=1))
-        return type(self)(self.backend, panels, self.right)
+        return self._like(panels, self.right)
 
     def append(self, more: Tall) -> Tall:
         """These rows and then others'."""
@@ -119,17 +122,22 @@ class Tall:
             self.backend.joined([panel, more.columns(place.start, place.stop).whole()], axis=0)
             for panel, place in ours.placed()
         ]
-        return type(self)(self.backend, panels)
+        return self._like(panels)
 
     def __matmul__(self, A: Array) -> Tall:
         """T A for a small A, not formed before it is needed."""
         small = self.backend.array(A)
-        return type(self)(
-            self.backend, self.panels, small if self.right is None else self.right @ small
-        )
+        return self._like(self.panels, small if self.right is None else self.right @ small)
 
-    def map(self, function: Callable[..., Any], *others: Tall, small: Sequence[Array] = ()) -> Tall:
-        """function(rows of this, rows of the others …, small arrays …), put together again.
+    def map(
+        self,
+        function: Callable[..., Any],
+        *others: Tall,
+        small: Sequence[Array] = (),
+        zeros: Array | None = None,
+    ) -> Tall:
+        """function(rows of this, rows of the others …, small arrays …), put together again, and 0
+        in the rows ``zeros``.
 
         The function sees arrays of the backend: it may use operators and sums over an ``axis``.
         """
@@ -142,7 +150,9 @@ class Tall:
             out[rows] = function(*(tall.part(rows) for tall in talls), *given)
 
         self.backend.each(fill, len(self), max(tall.shape[1] for tall in (*talls, sample)))
-        return type(self)(self.backend, (out,))
+        if zeros is not None:
+            out[np.ascontiguousarray(zeros)] = 0
+        return self._like((out,))
 
     def sum(
         self, function: Callable[..., Any], *others: Tall, small: Sequence[Array] = ()
@@ -160,7 +170,7 @@ class Tall:
     def gram(self, other: Tall | None = None, weights: Tall | None = None) -> Array:
         """Tᵀ diag(w) T', with T' = T where not given: (q, q')."""
         if self.right is not None and self.right.shape[0] <= self.right.shape[1]:
-            narrow = type(self)(self.backend, self.panels)
+            narrow = self._like(self.panels)
             middle = self.right.T @ self.backend.array(narrow.gram(other, weights))
             return self.backend.host(middle @ self.right if other is None else middle)
         if other is None:
@@ -175,12 +185,9 @@ class Tall:
         """diag(factors) T, for a column (n, 1)."""
         return self.map(lambda block, f: block * f, factors)
 
-    def zeroed(self, rows: Array) -> Tall:
-        """The same with some rows set to 0."""
-        out = self.backend.empty(*self.shape)
-        out[:] = self.whole()
-        out[np.ascontiguousarray(rows)] = 0
-        return type(self)(self.backend, (out,))
+    def mass(self) -> float:
+        """The sum of the one column."""
+        return float(self.sum(lambda block: block.sum()))
 
     def count(self) -> int:
         """How many entries of the one column are not 0."""
