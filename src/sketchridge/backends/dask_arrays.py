@@ -11,7 +11,7 @@ import numpy as np
 
 from sketchridge.backends import dask_tasks as tasks
 from sketchridge.backends.dask_cluster import PerBlock
-from sketchridge.backends.dask_panel import EVERY, Panel, join_rows, panel_of, taken
+from sketchridge.backends.dask_panel import Panel, join_rows, panel_of, taken
 from sketchridge.backends.points import FAR, Points
 from sketchridge.backends.tall import Room, Tall
 from sketchridge.kernels import Kernel

@@ -157,7 +157,7 @@ def panel_of(backend: Any, A: Array) -> Panel:
     again; a matrix of one number alone is made from that."""
     starts = backend.starts(len(A))
     first = float(A.flat[0]) if A.size else 0.0
-    if (A == first).all():
+    if np.equal(A, first).all():
         work = partial(filled, A.shape[1], first)
         futures = backend.cluster.each(work, np.diff(starts).tolist())
     else:
