@@ -219,7 +219,7 @@ def main() -> None:
         fits(client, [(n // 4, m // 4)])  # imports
         a_task = empty_tasks(client)
         rows = fits(client, [(n, m), (2 * n, m), (n, 2 * m), (2 * n, 2 * m)])
-        squares = products(client, n // 2, [1, 65, 129, 257])
+        squares = products(client, n // 5, [1, 65, 129, 257])
     found, tasks = terms(rows, squares), tasks_of_a_fit(rows)
     text = (
         f"One worker of one thread, {n:,} and {2 * n:,} rows of {D} numbers, {m} and {2 * m} "
