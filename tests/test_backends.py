@@ -621,15 +621,59 @@ def test_small_algebra(row: BackendCase, m):
     A = R @ R.T / max(m, 1) + np.eye(m)
     L = np.linalg.cholesky(A)
     B = normal(m, 3, seed=1)
-    values, vectors = backend.eigh(A)
+    values, vectors = backend.eigh(A, 0.0) if m else (np.empty(0), np.empty((0, 0)))
     assert_close(vectors * values @ vectors.T, A)
     assert (np.diff(values) <= 0).all()
+    if m > 1:
+        cut = values[m // 2] / values[0]
+        np.testing.assert_array_equal(backend.eigh(A, cut)[0], values[: m // 2])
     assert_close(backend.solve_triangular(L, B), np.linalg.solve(L, B))
     assert_close(backend.definite(A)(B), np.linalg.solve(A, B))
     assert_close(backend.definite(A)(B[:, 0]), np.linalg.solve(A, B[:, 0]))
     if m:
         with pytest.raises(np.linalg.LinAlgError):
             backend.definite(-A)(B)
+
+
+@each_backend
+@pytest.mark.parametrize("m", [3, 300])
+def test_a_constant_is_copied_once_and_cannot_be_changed(row: BackendCase, m):
+    backend = row.make()
+    A = normal(m, m)
+    mine = backend.constant(A.copy())
+    its = backend.tall(mine)
+    T = backend.tall(normal(10, m))
+    np.testing.assert_array_equal(mine, A)
+    np.testing.assert_array_equal(its.host(), A)
+    assert_close((T @ mine).host(), T.host() @ A)
+    assert_close((T @ mine).host(), T.host() @ A)
+    with pytest.raises(ValueError, match="read-only"):
+        mine[0, 0] = 1.0
+    del mine  # and then another one may be at its place
+    assert_close((T @ backend.constant(2 * A)).host(), T.host() @ (2 * A))
+
+
+@each_backend
+@pytest.mark.parametrize(("m", "r", "t"), [(9, 9, 40), (9, 3, 5), (9, 3, 400), (9, 8, 2)])
+def test_products_that_are_not_formed(row: BackendCase, m, r, t):
+    """Whatever is multiplied first."""
+    backend = row.make()
+    kernel = Gaussian(1.0).fitted(normal(9, 3))
+    P, Q = (backend.place(kernel, normal(k, 3, seed=k)) for k in (t, 700))
+    F, R, w = normal(700, m, seed=2), normal(m, r, seed=3), np.linspace(0.5, 2.0, 700)
+    T = backend.tall(F) @ R
+    K = backend.block(P, Q).host()
+    C = normal(t, r, seed=4)
+    weights = backend.tall(w[:, None])
+    found = backend.matmul(P, Q, T, weights=weights, precision="float64")
+    assert_close(found.host(), K * w @ (F @ R))
+    squares, sums = backend.moments(P, Q, T, weights=weights, precision="float64")
+    assert_close(squares, K**2 @ w)
+    assert_close(sums.host(), K * w @ (F @ R))
+    left = backend.residual_sqnorm(
+        P, Q, T, backend.tall(C), weights=weights, precision="float64"
+    )
+    assert_close(left, (K - C @ (F @ R).T) ** 2 @ w)
 
 
 @each_backend

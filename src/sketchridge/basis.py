@@ -62,8 +62,7 @@ class Basis:
 
         About √E where columns of F fall off as the eigenvalues do, as those of a Cholesky factor.
         """
-        squares = self.V**2
-        return np.sqrt(squares @ self.E @ squares)
+        return np.sqrt(np.einsum("j,ji,ji->i", self.factor.explained, self.V, self.V))
 
     @cached_property
     def M(self) -> Array:

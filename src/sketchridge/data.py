@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ class Data:
     used: Array | None = None  # given rows with a weight, where others were left out
     given: int = 0  # number of rows as they were given
 
-    @property
+    @cached_property
     def Y(self) -> Array:
         """(n, q)."""
         return (self.rows.Y - self.center) / self.scale
@@ -72,12 +73,11 @@ def prepared(X: Array, Y: Array, w: Array, *, fit_intercept: bool, square: bool 
     if len(used) < given:
         X, Y, w = _some(X, used), Y[used], w[used]
         X = X[:, used] if square else X
-    X = X if square else by_rows(np.asarray, X)
     rows = merged(X, Y, w)
     kept = None if len(used) == given else used
     if not square:
-        if len(rows.first) < len(X):
-            X = _some(X, rows.first)
+        whole = len(rows.first) == len(X)
+        X = by_rows(np.asarray, X) if whole else _some(X, rows.first)  # a copy, made once
         data = _in_units(X, rows, fit_intercept)
         return replace(data, used=kept, given=given)
     distinct = np.array(X[np.ix_(rows.first, rows.first)], dtype=float)

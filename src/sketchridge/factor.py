@@ -41,9 +41,9 @@ class Sample:
 
     def gram(self, T: Tall, other: Tall | None = None) -> Array:
         """TᵀMT', with T' = T where not given: (q, q')."""
-        gram = T.gram(other, None if self.uniform else self.weights)
-        gram /= len(self) if self.uniform else self.total
-        return gram
+        if self.uniform:
+            return T.gram(other, over=len(self))
+        return T.gram(other, self.weights, over=self.total)
 
 
 def sample_of(points: Points, w: Array) -> Sample:
@@ -53,7 +53,7 @@ def sample_of(points: Points, w: Array) -> Sample:
     total = float(w.sum())
     scales = Scales(
         largest=float(squares.max(initial=0.0)),
-        typical=float(np.sqrt(np.einsum("i,i,i", w, squares, squares) / total)),
+        typical=float(np.sqrt(w @ (squares * squares) / total)),
         diag=float(diag.max(initial=0.0)),
         trace=float(w @ diag / total),
         growth=points.kernel.growth,
@@ -139,9 +139,7 @@ def spectrum(backend: Backend, gram: Array) -> tuple[Array, Array]:
     """E (r,) in descending order and V (m, r) with FᵀMF = V E Vᵀ, without what rounding makes."""
     if not len(gram):
         return np.empty(0), np.empty((0, 0))
-    E, V = backend.eigh(gram)
-    rank = int((len(E) * _EPS * E[0] < E).sum())
-    return np.ascontiguousarray(E[:rank]), np.ascontiguousarray(V[:, :rank])
+    return backend.eigh(gram, len(gram) * _EPS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,8 +373,7 @@ def _entry_factor(
     d = np.diagonal(W)
     lost = EPS[precision] * p**2
     scale = np.where(d > lost, 1 / np.where(d > lost, p, 1.0), 0.0)
-    omega, Q = backend.eigh(scale[:, None] * (W + W.T) / 2 * scale)
-    keep = omega > len(omega) * _EPS * omega[0]
-    R = scale[:, None] * Q[:, keep] / np.sqrt(omega[keep])
+    omega, Q = backend.eigh(scale[:, None] * (W + W.T) / 2 * scale, len(W) * _EPS)
+    R = scale[:, None] * Q / np.sqrt(omega)
     amplified = p**2 @ R**2
     return EntryFactor(sample, sketch, precision, sums, R, amplified, St)

@@ -11,11 +11,14 @@ from functools import cached_property
 
 import numpy as np
 
+from sketchridge.backends import over_rows
+
 __all__ = ["Repeats", "Rows", "deviations", "merged", "positions"]
 
 Array = np.ndarray
 _ROUNDING = 1e-14  # of the largest y: deviations below it are none
-_MANY = 10_000  # rows from which it is worth looking at one column first
+_CACHED = 10_000  # rows whose keys are made at a time
+_MARKED = 16  # bits of a key
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,23 +51,39 @@ class Rows:
         """Summed weights: (n,)."""
         if len(self.first) == len(self.group):
             return self.w_given
-        return np.bincount(self.group, self.w_given, minlength=len(self))
+        several = self._several
+        w = self.w_given[self.first]
+        w[several.rows] = several.sums(self.w_given)
+        return w
 
     @cached_property
     def Y(self) -> Array:
         """Weighted means of y: (n, q)."""
         if len(self.first) == len(self.group):
             return self.Y_given
-        weighted = (self.w_given * y for y in self.Y_given.T)
-        sums = [np.bincount(self.group, wy, minlength=len(self)) for wy in weighted]
-        mean = np.column_stack(sums) / self.w[:, None]
-        return np.where(self._alike[:, None], self.Y_given[self.first], mean)
+        several = self._several
+        Y = self.Y_given[self.first]
+        weighted = [several.sums(self.w_given * y) for y in self.Y_given.T]
+        mean = np.column_stack(weighted) / self.w[several.rows, None]
+        Y[several.rows] = np.where(self._alike[:, None], Y[several.rows], mean)
+        return Y
+
+    @cached_property
+    def _several(self) -> _Several:
+        """The distinct rows that were given more than once: few, where the data are long."""
+        again = np.ones(len(self.group), dtype=bool)
+        again[self.first] = False
+        rows = np.unique(self.group[again])
+        given = np.union1d(np.flatnonzero(again), self.first[rows])
+        return _Several(rows, given, np.searchsorted(rows, self.group[given]))
 
     @cached_property
     def _alike(self) -> Array:
-        """Whether all y of a distinct row are the same: (n,)."""
-        differs = (self.Y_given != self.Y_given[self.first][self.group]).any(axis=1)
-        return np.bincount(self.group, differs, minlength=len(self)) == 0
+        """Whether all y of each of those are the same: (p,)."""
+        several = self._several
+        first = self.Y_given[self.first[several.rows]]
+        differs = (self.Y_given[several.given] != first[several.place]).any(axis=1)
+        return np.bincount(several.place, differs, minlength=len(several.rows)) == 0
 
     @property
     def within(self) -> Array:
@@ -79,29 +98,28 @@ class Rows:
     def repeats(self, scale: Array) -> Repeats:
         """Those squares and their degrees of freedom, row by row, for y divided by scale (q,)."""
         squares = np.zeros((len(self), len(scale)))
-        if len(self.first) < len(self.group):
-            left = (self.Y_given - self.Y[self.group]) / scale
-            np.add.at(squares, self.group, self.w_given[:, None] * left**2)
-        return Repeats(squares, self._different - 1)
+        dof = np.zeros(len(self), dtype=int)
+        several = self._several
+        given = several.given
+        left = (self.Y_given[given] - self.Y[several.rows][several.place]) / scale
+        np.add.at(squares, several.rows[several.place], self.w_given[given, None] * left**2)
+        dof[several.rows] = self._different - 1
+        return Repeats(squares, dof)
 
     @property
     def tied(self) -> bool:
         """Whether a distinct row has y that differ and others that are the same."""
-        if len(self.first) == len(self.group):
-            return False
-        several = self._different > 1
-        return bool((np.bincount(self.group)[several] > self._different[several]).any())
+        times = np.bincount(self._several.place, minlength=len(self._different))
+        return bool(((self._different > 1) & (times > self._different)).any())
 
     @cached_property
     def _different(self) -> Array:
-        """How many different y each distinct row has: (n,)."""
-        counts = np.ones(len(self), dtype=int)
-        if len(self.first) == len(self.group):
-            return counts
-        some = np.flatnonzero(~self._alike[self.group])
-        records = np.unique(np.column_stack([self.group[some], self.Y_given[some]]), axis=0)
-        found = np.bincount(records[:, 0].astype(int), minlength=len(self))
-        return np.maximum(counts, found)
+        """How many different y each row that was given more than once has: (p,)."""
+        several = self._several
+        some = np.flatnonzero(~self._alike[several.place])
+        records = np.column_stack([several.place[some], self.Y_given[several.given[some]]])
+        of = np.unique(records, axis=0)[:, 0].astype(int)
+        return np.maximum(np.bincount(of, minlength=len(several.rows)), 1)
 
     def extended(self, X: Array, X_new: Array, Y: Array, w: Array) -> tuple[Rows, Array]:
         """With further rows, and which of the new ones are distinct from all before.
@@ -156,6 +174,19 @@ def positions(X: Array, X_new: Array) -> Array:
 
 
 @dataclass(frozen=True)
+class _Several:
+    """Distinct rows that were given more than once."""
+
+    rows: Array  # (p,), in ascending order
+    given: Array  # (k,): the given rows that are one of them, in ascending order
+    place: Array  # (k,): which of the p each is
+
+    def sums(self, values: Array) -> Array:
+        """Of values of the given rows (N,): (p,)."""
+        return np.bincount(self.place, values[self.given], minlength=len(self.rows))
+
+
+@dataclass(frozen=True)
 class _Groups:
     first: Array
     group: Array
@@ -164,14 +195,10 @@ class _Groups:
 def _groups(X: Array) -> _Groups:
     """Rows that are equal, among those whose keys are."""
     every = np.arange(len(X))
-    if len(X) > _MANY and _all_differ(X[:, 0]):
-        return _Groups(every, every)
     keys = X.gathered(_keys) if hasattr(X, "gathered") else _keys(X)  # on a cluster, or here
-    ordered = np.sort(keys)
-    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
-    if not len(repeated):
+    some = _occurring_twice(keys)
+    if not len(some):
         return _Groups(every, every)
-    some = np.flatnonzero(np.isin(keys, repeated))
     _, first, inverse = np.unique(X[some] + 0.0, axis=0, return_index=True, return_inverse=True)
     earliest = every.copy()
     earliest[some] = some[first][inverse.ravel()]
@@ -179,9 +206,20 @@ def _groups(X: Array) -> _Groups:
     return _Groups(np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[earliest])
 
 
-def _all_differ(column: Array) -> bool:
-    ordered = np.sort(column)
-    return bool((ordered[1:] != ordered[:-1]).all())
+def _occurring_twice(keys: Array) -> Array:
+    """Places of the keys that occur more than once, in ascending order. O(N log N).
+
+    Some bits of those keys tell at once that most others are not among them.
+    """
+    ordered = np.sort(keys)
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not len(repeated):
+        return np.empty(0, dtype=np.intp)
+    marks = np.zeros(2**_MARKED, dtype=bool)
+    marks[repeated >> np.uint64(64 - _MARKED)] = True
+    shares = over_rows(lambda rows: marks[keys[rows] >> np.uint64(64 - _MARKED)], len(keys))
+    near = np.flatnonzero(np.concatenate(shares))
+    return near[np.isin(keys[near], repeated)]
 
 
 def _keys(X: Array) -> Array:
@@ -189,8 +227,13 @@ def _keys(X: Array) -> Array:
     odd = np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64)
     odd = 2 * odd + np.uint64(1)
     keys = np.empty(len(X), dtype=np.uint64)
-    for start in range(0, len(X), _MANY):  # so few rows that they stay in cache
-        bits = (np.ascontiguousarray(X[start : start + _MANY]) + 0.0).view(np.uint64)  # −0.0 is 0.0
-        bits ^= bits >> np.uint64(29)
-        keys[start : start + _MANY] = bits @ odd
+
+    def fill(rows: slice) -> None:
+        for start in range(rows.start, rows.stop, _CACHED):
+            some = slice(start, min(start + _CACHED, rows.stop))
+            bits = (np.ascontiguousarray(X[some]) + 0.0).view(np.uint64)  # −0.0 is 0.0
+            bits ^= bits >> np.uint64(29)
+            keys[some] = bits @ odd
+
+    over_rows(fill, len(X))
     return keys

@@ -12,7 +12,7 @@ from sketchridge.backends.cholesky import Cholesky
 from sketchridge.backends.numpy_tiles import NumpyTiles
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Room, Tall
-from sketchridge.backends.threads import by_rows
+from sketchridge.backends.threads import by_rows, over_rows
 
 __all__ = [
     "BACKENDS",
@@ -25,6 +25,7 @@ __all__ = [
     "Tall",
     "as_backend",
     "by_rows",
+    "over_rows",
     "restored",
     "worth_a_gpu",
 ]

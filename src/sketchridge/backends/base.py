@@ -183,9 +183,17 @@ class Backend(ABC):
 
     # m×m algebra, where the backend computes
 
+    def constant(self, A: Any) -> Array:
+        """A small matrix, the host's or the backend's, as NumPy's that nobody can change, so that
+        a device needs to be given it once."""
+        found = A if isinstance(A, np.ndarray) else self.host(A)
+        found.flags.writeable = False
+        return found
+
     @abstractmethod
-    def eigh(self, A: Array) -> tuple[Array, Array]:
-        """Eigenvalues in descending order and eigenvectors of a symmetric matrix."""
+    def eigh(self, A: Array, cut: float) -> tuple[Array, Array]:
+        """Eigenvalues in descending order and eigenvectors, a constant, of a symmetric matrix;
+        none where they are not above the largest times ``cut``."""
 
     @abstractmethod
     def solve_triangular(self, L: Array, B: Array) -> Array:

@@ -105,12 +105,14 @@ class BlockTall(Tall):
         cuts = np.searchsorted(rows, starts)
         return PerBlock([rows[a:b] - s for (a, b), s in zip(pairwise(cuts), starts, strict=False)])
 
-    def gram(self, other: Tall | None = None, weights: Tall | None = None) -> Array:
+    def gram(
+        self, other: Tall | None = None, weights: Tall | None = None, *, over: float = 1.0
+    ) -> Array:
         if self.right is not None and self.right.shape[0] <= self.right.shape[1]:
             middle = self.right.T @ BlockTall(self.backend, self.panels).gram(other, weights)
-            return middle @ self.right if other is None else middle
+            return (middle @ self.right if other is None else middle) / over
         parts = self.backend.cluster.work(tasks.gram, *map(sent, (self, other, weights)))
-        return self.backend.cluster.total(parts)
+        return self.backend.cluster.total(parts) / over
 
     def mass(self) -> float:
         return float(self._sums.sum())

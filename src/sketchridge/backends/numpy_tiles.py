@@ -247,9 +247,11 @@ class NumpyTiles(Backend):
             L, B, lower=True, trans="T" if transposed else "N", check_finite=False
         )
 
-    def eigh(self, A: Array) -> tuple[Array, Array]:
+    def eigh(self, A: Array, cut: float) -> tuple[Array, Array]:
         values, vectors = np.linalg.eigh(A)
-        return values[::-1], vectors[:, ::-1]
+        dropped = int((values <= cut * values[-1]).sum())
+        kept = np.ascontiguousarray(vectors[:, dropped:][:, ::-1])
+        return np.ascontiguousarray(values[dropped:][::-1]), self.constant(kept)
 
     def solve_triangular(self, L: Array, B: Array) -> Array:
         return solve_triangular(L, B, lower=True, check_finite=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from operator import iadd
 from typing import Any
 
@@ -26,8 +26,8 @@ class Tall:
         self.backend = backend
         self.panels = tuple(panels)
         self.right = right
-        width = sum(panel.shape[1] for panel in self.panels)
-        self.shape = (len(self.panels[0]), width if right is None else right.shape[1])
+        width = self.panels_width if right is None else right.shape[1]
+        self.shape = (len(self.panels[0]), width)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -37,6 +37,16 @@ class Tall:
 
     def _like(self, panels: Sequence[Any], right: Any = None) -> Tall:
         return type(self)(self.backend, panels, right)
+
+    @property
+    def panels_width(self) -> int:
+        """How many columns all panels have."""
+        return sum(panel.shape[1] for panel in self.panels)
+
+    @cached_property
+    def ones(self) -> bool:
+        """Whether all entries are 1, so that nothing needs to be multiplied by them."""
+        return bool((self.whole() == 1).all())
 
     def placed(self) -> Iterator[tuple[Any, slice]]:
         """Each panel, and which of all panels' columns it holds."""
@@ -158,6 +168,11 @@ class Tall:
         self, function: Callable[..., Any], *others: Tall, small: Sequence[Array] = ()
     ) -> Array:
         """The sum over blocks of rows of what the function makes of each."""
+        return self.backend.host(self._total(function, *others, small=small))
+
+    def _total(
+        self, function: Callable[..., Any], *others: Tall, small: Sequence[Array] = ()
+    ) -> Any:
         given = [self.backend.array(A) for A in small]
         talls = (self, *others)
 
@@ -165,21 +180,26 @@ class Tall:
             return function(*(tall.part(rows) for tall in talls), *given)
 
         width = max(tall.shape[1] for tall in talls)
-        return self.backend.host(self.backend.total(of, len(self), width))
+        return self.backend.total(of, len(self), width)
 
-    def gram(self, other: Tall | None = None, weights: Tall | None = None) -> Array:
-        """Tᵀ diag(w) T', with T' = T where not given: (q, q')."""
+    def gram(
+        self, other: Tall | None = None, weights: Tall | None = None, *, over: float = 1.0
+    ) -> Array:
+        """Tᵀ diag(w) T'/over, with T' = T where not given: (q, q'), a constant."""
         if self.right is not None and self.right.shape[0] <= self.right.shape[1]:
             narrow = self._like(self.panels)
-            middle = self.right.T @ self.backend.array(narrow.gram(other, weights))
-            return self.backend.host(middle @ self.right if other is None else middle)
+            middle = self.right.T @ self.backend.array(narrow.gram(other, weights, over=over))
+            return self.backend.constant(middle @ self.right if other is None else middle)
+        return self.backend.constant(self._gram(other, weights) / over)
+
+    def _gram(self, other: Tall | None, weights: Tall | None) -> Any:
         if other is None:
             if weights is None:
-                return self.sum(self.backend.square)
-            return self.sum(lambda block, w: self.backend.square(block * w**0.5), weights)
+                return self._total(self.backend.square)
+            return self._total(lambda block, w: self.backend.square(block * w**0.5), weights)
         if weights is None:
-            return self.sum(lambda block, its: block.T @ its, other)
-        return self.sum(lambda block, its, w: block.T @ (w * its), other, weights)
+            return self._total(lambda block, its: block.T @ its, other)
+        return self._total(lambda block, its, w: block.T @ (w * its), other, weights)
 
     def scaled(self, factors: Tall) -> Tall:
         """diag(factors) T, for a column (n, 1)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,6 +37,7 @@ class TorchArrays(Backend):
     def __init__(self, *, device: str | None = None) -> None:
         self._asked = device
         self.device = torch.device(device or self._usual_device())
+        self._constants = _Constants()
 
     @property
     def slab_bytes(self) -> int:  # type: ignore[override]
@@ -58,6 +60,11 @@ class TorchArrays(Backend):
 
     def array(self, A: Any) -> Any:
         self._check_device()
+        if self._constants.knows(A):
+            return self._constants.there(A, self._copied)
+        return self._copied(A)
+
+    def _copied(self, A: Any) -> Any:
         if not isinstance(A, torch.Tensor):
             self.check_memory(8 * np.size(A), f"An array of {np.size(A):,} numbers")
             copied = np.array(A, dtype=float, order="C", copy=self._on_the_host or None)
@@ -139,12 +146,20 @@ class TorchArrays(Backend):
 
     # m×m algebra, on the device where it is large
 
-    def eigh(self, A: Array) -> tuple[Array, Array]:
+    def constant(self, A: Any) -> Array:
+        found = super().constant(A)
+        if found.size >= _LARGE**2:
+            self._constants.add(found, A if isinstance(A, torch.Tensor) else None)
+        return found
+
+    def eigh(self, A: Array, cut: float) -> tuple[Array, Array]:
         if len(A) < _LARGE:
-            small, its = np.linalg.eigh(A)
-            return small[::-1], its[:, ::-1]
-        values, vectors = _solved(torch.linalg.eigh, self.array(A))
-        return self.host(values.flip(0)), self.host(vectors.flip(1).contiguous())
+            values, vectors = map(torch.from_numpy, np.linalg.eigh(A))
+        else:
+            values, vectors = _solved(torch.linalg.eigh, self.array(A))
+        dropped = int((values <= cut * values[-1]).sum())
+        kept = vectors[:, dropped:].flip(1).contiguous()
+        return self.host(values[dropped:].flip(0)), self.constant(kept)
 
     def solve_triangular(self, L: Array, B: Array) -> Array:
         if len(L) < _LARGE:
@@ -214,6 +229,29 @@ class TorchArrays(Backend):
     def _chunks(self, n: int, width: int) -> list[slice]:
         """Slices of rows of a tall matrix of that width."""
         return slices(n, max(1, _PIECE_BYTES[self._on_the_host] // (8 * max(width, 1))))
+
+
+class _Constants:
+    """Host arrays that nobody can change, and their copies on a device, which live as long."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[Array], Any]] = {}
+
+    def add(self, A: Array, there: Any) -> None:
+        key = id(A)
+        self._known[key] = weakref.ref(A, lambda _: self._known.pop(key, None)), there
+
+    def knows(self, A: Any) -> bool:
+        found = self._known.get(id(A))
+        return found is not None and found[0]() is A
+
+    def there(self, A: Array, copied: Callable[[Array], Any]) -> Any:
+        """The copy on the device, made by the first who asks."""
+        of, made = self._known[id(A)]
+        if made is None:
+            made = copied(A)
+            self._known[id(A)] = of, made
+        return made
 
 
 def kept(points: Points, key: Any, make: Callable[[], Any]) -> Any:

@@ -62,7 +62,7 @@ class TorchTiles(TorchArrays):
         self, P: Points, Q: Points, T: Tall, *, weights: Tall | None = None, precision: str
     ) -> Tall:
         self._check_precision(precision)
-        narrow, right = _factors(T)
+        narrow, right = _factors(T, len(P))
         out = self._zeros(len(P), narrow.shape[1])
         if narrow.shape[1]:
             for cols in self._chunks(len(Q), narrow.shape[1]):
@@ -74,7 +74,7 @@ class TorchTiles(TorchArrays):
         self, P: Points, Q: Points, T: Tall, C: Tall, *, weights: Tall, precision: str
     ) -> Array:
         self._check_precision(precision)
-        narrow, right = _factors(T)
+        narrow, right = _factors(T, len(P))
         its_C = C if right is None else C @ right.T  # C (F R)ᵀ = (C Rᵀ) Fᵀ
         out = self._zeros(len(P), 1)
         for cols in self._chunks(len(Q), narrow.shape[1]):
@@ -86,7 +86,7 @@ class TorchTiles(TorchArrays):
         self, P: Points, Q: Points, T: Tall, *, weights: Tall, precision: str
     ) -> tuple[Array, Tall]:
         self._check_precision(precision)
-        narrow, right = _factors(T)
+        narrow, right = _factors(T, len(P))
         dtype = _tile_type(precision)
         out = self._zeros(len(P), narrow.shape[1])
         squares = self._zeros(len(P), 1)
@@ -202,9 +202,13 @@ def _add_product(out: Any, tile: Any, V: Any, units: Any) -> None:
         out += (tile @ V) * units
 
 
-def _factors(T: Tall) -> tuple[Tall, Any]:
-    """(F, R) with T = F R, by which products are cheapest; R is None where F is T itself."""
-    if T.right is None or T.right.shape[1] < T.right.shape[0]:
+def _factors(T: Tall, t: int) -> tuple[Tall, Any]:
+    """(F, R) with T = F R, by which products with a matrix (t, n) are cheapest; R is None where F
+    is T itself: (m + t) r numbers per row are multiplied to form it first, and t m otherwise."""
+    if T.right is None:
+        return T, None
+    m, r = T.right.shape
+    if (m + t) * r < t * m:
         return T, None
     return Tall(T.backend, T.panels), T.right
 
@@ -215,7 +219,7 @@ def _product(F: Tall, R: Any) -> Tall:
 
 def _weighted(T: Tall, weights: Tall | None, rows: slice) -> Any:
     part = T.part(rows)
-    return part if weights is None else part * weights.part(rows)
+    return part if weights is None or weights.ones else part * weights.part(rows)
 
 
 def _subtract_product(out: Any, F: Tall, rows: slice, A: Any) -> None:

@@ -133,7 +133,8 @@ class TritonFused(TorchTiles):
     def moments(
         self, P: Points, Q: Points, T: Tall, *, weights: Tall, precision: str
     ) -> tuple[Array, Tall]:
-        fused = paired(P, Q, _operand(precision)) is not None
+        by_tiles = precision == "float64" and T.panels_width > _WIDEST_FLOAT64
+        fused = not by_tiles and paired(P, Q, _operand(precision)) is not None
         moments = Backend.moments if fused else TorchTiles.moments
         return moments(self, P, Q, T, weights=weights, precision=precision)
 
