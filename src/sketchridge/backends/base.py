@@ -191,9 +191,9 @@ class Backend(ABC):
         return found
 
     @abstractmethod
-    def eigh(self, A: Array, cut: float) -> tuple[Array, Array]:
-        """Eigenvalues in descending order and eigenvectors, a constant, of a symmetric matrix;
-        none where they are not above the largest times ``cut``."""
+    def eigh(self, A: Array, cut: float = -np.inf) -> tuple[Array, Array]:
+        """Eigenvalues in descending order and eigenvectors, a constant, of a symmetric matrix; only
+        those above the largest times ``cut``."""
 
     @abstractmethod
     def solve_triangular(self, L: Array, B: Array) -> Array:
