@@ -670,9 +670,7 @@ def test_products_that_are_not_formed(row: BackendCase, m, r, t):
     squares, sums = backend.moments(P, Q, T, weights=weights, precision="float64")
     assert_close(squares, K**2 @ w)
     assert_close(sums.host(), K * w @ (F @ R))
-    left = backend.residual_sqnorm(
-        P, Q, T, backend.tall(C), weights=weights, precision="float64"
-    )
+    left = backend.residual_sqnorm(P, Q, T, backend.tall(C), weights=weights, precision="float64")
     assert_close(left, (K - C @ (F @ R).T) ** 2 @ w)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -48,6 +48,10 @@ class Data:
     def Y(self) -> Array:
         """(n, q)."""
         return (self.rows.Y - self.center) / self.scale
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was given; the rest follows from it."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def w(self) -> Array:

@@ -6,8 +6,9 @@ rows count merged rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +46,10 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.first)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was given; the rest follows from it."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def w(self) -> Array:

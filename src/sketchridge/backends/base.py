@@ -191,9 +191,9 @@ class Backend(ABC):
         return found
 
     @abstractmethod
-    def eigh(self, A: Array, cut: float = -np.inf) -> tuple[Array, Array]:
+    def eigh(self, A: Array, cut: float | None = None) -> tuple[Array, Array]:
         """Eigenvalues in descending order and eigenvectors, a constant, of a symmetric matrix; only
-        those above the largest times ``cut``."""
+        those above the largest times ``cut``, where that is given."""
 
     @abstractmethod
     def solve_triangular(self, L: Array, B: Array) -> Array:

@@ -247,9 +247,9 @@ class NumpyTiles(Backend):
             L, B, lower=True, trans="T" if transposed else "N", check_finite=False
         )
 
-    def eigh(self, A: Array, cut: float = -np.inf) -> tuple[Array, Array]:
+    def eigh(self, A: Array, cut: float | None = None) -> tuple[Array, Array]:
         values, vectors = np.linalg.eigh(A)
-        dropped = int((values <= cut * abs(values[-1])).sum())
+        dropped = 0 if cut is None else int((values <= cut * values[-1]).sum())
         kept = np.ascontiguousarray(vectors[:, dropped:][:, ::-1])
         return np.ascontiguousarray(values[dropped:][::-1]), self.constant(kept)
 

@@ -152,12 +152,12 @@ class TorchArrays(Backend):
             self._constants.add(found, A if isinstance(A, torch.Tensor) else None)
         return found
 
-    def eigh(self, A: Array, cut: float = -np.inf) -> tuple[Array, Array]:
+    def eigh(self, A: Array, cut: float | None = None) -> tuple[Array, Array]:
         if len(A) < _LARGE:
             values, vectors = map(torch.from_numpy, np.linalg.eigh(A))
         else:
             values, vectors = _solved(torch.linalg.eigh, self.array(A))
-        dropped = int((values <= cut * abs(values[-1])).sum())
+        dropped = 0 if cut is None else int((values <= cut * values[-1]).sum())
         kept = vectors[:, dropped:].flip(1).contiguous()
         return self.host(values[dropped:].flip(0)), self.constant(kept)
 
