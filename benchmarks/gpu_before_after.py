@@ -1,8 +1,8 @@
-"""Whole fits on one GPU, this version against an earlier one, one after the other.
+"""Whole fits on one GPU, this version against an earlier one, in turns.
 
     python benchmarks/gpu_before_after.py --before ../before/src --flights flights.npz
 
-Wall times, the best of some runs after a first that compiles.
+Wall times, the best of some runs after a first that compiles, in all turns.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ def ten_million():
     out["ten million rows, 1,024 landmarks, GCV, V2 at 1,000 points"] = time.perf_counter() - start
 
 for name in ("float16x2", "float16"):
-    best(f"1,048,576 rows, 256 signs in {name}, V2 at 1,000 points", lambda: signs(name), 3)
+    best(f"1,048,576 rows, 256 signs in {name}, V2 at 1,000 points", lambda: signs(name), 2)
 for name in ("float32", "float64"):
-    best(f"all flights, 4,096 landmarks, GCV, V2 and V3, {name}", lambda: all_flights(name), 2)
-best("262,144 flights, 4,096 landmarks, fit and V1 at 256 points to 5%", exact, 2)
+    best(f"all flights, 4,096 landmarks, GCV, V2 and V3, {name}", lambda: all_flights(name), 1)
+best("262,144 flights, 4,096 landmarks, fit and V1 at 256 points to 5%", exact, 1)
 ten_million()
 print(json.dumps(out))
 """
@@ -96,13 +96,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--before", type=Path, required=True, help="sources of the other version")
     parser.add_argument("--flights", type=Path, required=True, help="an .npz file with X and y")
+    parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--out", type=Path, default=common.RESULTS)
     options = parser.parse_args()
     now = Path(__file__).parent.parent / "src"
-    found = {
-        name: _measured(sources, options.flights)
-        for name, sources in (("before", options.before), ("now", now))
-    }
+    found: dict[str, dict[str, float]] = {"before": {}, "now": {}}
+    for _ in range(options.turns):
+        for name, sources in (("before", options.before), ("now", now)):
+            for task, seconds in _measured(sources, options.flights).items():
+                found[name][task] = min(seconds, found[name].get(task, seconds))
     rows = [
         {
             "seconds": task,
@@ -114,7 +116,10 @@ def main() -> None:
     ]
     slower = [str(row["seconds"]) for row in rows if float(str(row["ratio"])) < 0.95]
     claim = common.Claim("nothing is slower than before", not slower)
-    text = "Command: `python benchmarks/gpu_before_after.py`. One NVIDIA H200; before/now."
+    text = (
+        "Command: `python benchmarks/gpu_before_after.py`. One NVIDIA H200; the best of "
+        f"{options.turns} turns; ratio is before/now."
+    )
     path = options.out / "gpu_before_after.md"
     parts = [text, common.markdown_table(rows)]
     common.write_report(path, "The GPU, before and now", parts, [claim])
