@@ -84,6 +84,7 @@ ROOMS = [
     "sheets",
     "tables",
     "campaign",
+    "web",
     "paper",
     "cli",
 ]
@@ -101,7 +102,7 @@ APART: dict[str, set[str]] = {  # rooms that know only these others
 }
 LONGEST = 400
 WIDEST = 100
-MOST_CODE = 17600  # lines outside paper/
+MOST_CODE = 19300  # lines outside paper/
 DOCSTRINGS = 0.12, 0.30  # of all lines
 NEEDED = {"numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl"}
 PRECISIONS = {"float16", "float16x2", "float32"}
@@ -312,6 +313,8 @@ TABLES = {  # whose columns are taken out by polars' own to_numpy
     "sheets/cells.py",
     "tables/reading.py",
     "tables/work.py",
+    "web/maps.py",
+    "web/views.py",
     "paper/datasets/flights.py",
     "paper/datasets/weather.py",
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 from sketchridge.active.schema import campaign, sa
 
-__all__ = ["Database", "without_secrets"]
+__all__ = ["Database", "with_timeout", "without_secrets"]
 
 _WAIT = 120  # seconds to wait for other processes that write to an SQLite file
 _HIDDEN = "***"
@@ -117,6 +117,22 @@ def without_secrets(text: str) -> str:
     return _AS_AN_OPTION.sub(rf"\1{_HIDDEN}", text)
 
 
+def with_timeout(address: str, seconds: int) -> str:
+    """The address of an SQLite file for which a transaction waits so long on others, unless it says
+    itself how long; any other address as it is.
+
+    >>> with_timeout("sqlite:///campaign.db", 10)
+    'sqlite:///campaign.db?timeout=10'
+    """
+    try:
+        url = sa.make_url(address)
+    except sa.exc.ArgumentError:
+        return address  # which `Database` refuses with a sentence
+    if not url.drivername.startswith("sqlite") or "timeout" in url.query:
+        return address
+    return url.update_query_dict({"timeout": str(seconds)}).render_as_string(hide_password=False)
+
+
 def _shown(url: Any) -> str:
     """The address, without its secrets."""
     if isinstance(url, sa.URL):
@@ -124,8 +140,10 @@ def _shown(url: Any) -> str:
     return without_secrets(str(url))
 
 
-def _options(url: str) -> dict[str, Any]:
-    return {"connect_args": {"timeout": _WAIT}} if str(url).startswith("sqlite") else {}
+def _options(url: Any) -> dict[str, Any]:
+    given = sa.make_url(url)
+    waits = given.drivername.startswith("sqlite") and "timeout" not in given.query
+    return {"connect_args": {"timeout": _WAIT}} if waits else {}
 
 
 def _leave_transactions_to_us(connection: Any, record: Any) -> None:

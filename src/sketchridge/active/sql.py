@@ -21,6 +21,7 @@ from sketchridge.active.store import (
     Part,
     Round,
     Store,
+    Telling,
     check_each,
     check_width,
     new_labels,
@@ -253,11 +254,13 @@ class SQLStore(Store):
         width = len(found[0].y) if found else 1
         return ids, np.array([row.y for row in found], dtype=float).reshape(len(found), width)
 
-    def names(self) -> dict[int, str]:
-        """The names that labeled points were told by."""
-        query = sa.select(labels.c.id, labels.c.name).where(labels.c.name.is_not(None))
-        with self._database.reading() as connection:
-            return {row.id: row.name for row in connection.execute(query)}
+    def told(self) -> list[Telling]:
+        """Labels in the order told, with the names of their points, who told them and when."""
+        found = self._all(labels.select().order_by(labels.c.number))
+        return [
+            Telling(row.id, row.y, row.name or "", row.told_by or "", row.told_at or "")
+            for row in found
+        ]
 
     def edition(self) -> int:
         with self._database.reading() as connection:

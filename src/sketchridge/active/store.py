@@ -19,6 +19,7 @@ __all__ = [
     "Refused",
     "Round",
     "Store",
+    "Telling",
     "check_each",
     "check_width",
     "new_labels",
@@ -52,6 +53,17 @@ class Round:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     edition: int = 0
     kernel: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Telling:
+    """A label as it is now, and who told it first and when."""
+
+    id: int
+    y: Sequence[float]
+    name: str  # of the point, or nothing
+    by: str = ""
+    at: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,6 +116,10 @@ class Refused(ValueError):
     def named(self, name: Callable[[int], str]) -> str:
         """The sentence, with a name for each row of the pool."""
         return self.sentence.replace("{ids}", some(self.ids, name))
+
+    def by_name(self, name: Callable[[int], str]) -> Refused:
+        """The same error, which speaks of points by their names."""
+        return Refused(self.ids, self.named(name))
 
 
 class Store(ABC):

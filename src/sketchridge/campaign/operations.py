@@ -15,12 +15,12 @@ import polars as pl
 
 from sketchridge.active.goals import EXPLORE, Goal, as_goal
 from sketchridge.active.sql import SQLStore
-from sketchridge.active.store import Refused
+from sketchridge.active.store import Refused, check_each
 from sketchridge.campaign.candidates import Candidates, described, free_name
 from sketchridge.campaign.encoding import Encoding
 from sketchridge.campaign.gain import gain_sentence, goal_sentence
 from sketchridge.campaign.labels import Labels, check_range, read_labels, value_of
-from sketchridge.campaign.tables import Given, first_table, later_table
+from sketchridge.campaign.tables import Given, check_kept, first_table, later_table
 from sketchridge.sheets.files import read_sheet
 from sketchridge.words import listed, named_rows
 
@@ -71,15 +71,19 @@ class Campaign:
         stop: Any = None,
         seed: int = 0,
         by: str = "",
+        keep: bool = False,
         **columns: Any,
     ) -> Campaign:
         """Start a campaign over the rows of a table; labels that it holds already are told.
 
-        ``columns`` are those of `encoding_of`.
+        ``columns`` are those of `encoding_of`; ``keep`` refuses a table that is too large to be
+        kept in the store, where the file will not stay.
         """
         from sketchridge.active import ActiveLearner
 
         table = first_table(path, target, columns)
+        if keep:
+            check_kept(table, path)
         notes = {"encoding": table.encoding.plain(), "style": table.style, "seed": seed}
         store = SQLStore(address, notes=notes, file=(described(path), table.data))
         learner = ActiveLearner(
@@ -109,6 +113,11 @@ class Campaign:
                 "ActiveLearner.resume."
             )
         return cls(store, Encoding.of(notes["encoding"]), pool)
+
+    @property
+    def store(self) -> SQLStore:
+        """Its record, to look at."""
+        return self._store
 
     @property
     def style(self) -> dict[str, str]:
@@ -172,23 +181,30 @@ class Campaign:
 
         ``accept`` keeps labels beyond the campaign's range too.
         """
-        labels = read_labels(read_sheet(path), self.encoding, self.candidates)
-        if not accept:
-            check_range(labels, self.encoding)
-        before = len(self._store.labels()[0])
-        try:
-            self._store.tell(labels.rows, labels.y[:, None], names=labels.names, by=by)
-        except ValueError as error:
-            raise ValueError(
-                f"{path} was refused and nothing was changed: {self._in_names(error)}"
-            ) from None
-        return self._told(before, labels.blank)
-
-    def _told(self, before: int, blank: int) -> Told:
+        new, blank = self.keep(path, accept=accept, by=by)
         total = len(self._store.labels()[0])
         pending = len(self._store.pending())
         stop = self.learner.stop_reason_ if self.learner.should_stop() else ""
-        return Told(total - before, total, pending, blank, stop)
+        return Told(new, total, pending, blank, stop)
+
+    def keep(self, path: Path, *, accept: bool = False, by: str = "") -> tuple[int, int]:
+        """The same without a look at the model: how many labels are new, and how many rows of the
+        table had none."""
+        labels = read_labels(read_sheet(path), self.encoding, self.candidates)
+        try:
+            return self.put(labels, accept=accept, by=by), labels.blank
+        except Refused as error:
+            raise ValueError(f"{path} was refused and nothing was changed: {error}") from None
+
+    def put(self, labels: Labels, *, accept: bool = False, by: str = "") -> int:
+        """Keep labels that were checked: how many are new."""
+        if not accept:
+            check_range(labels, self.encoding)
+        with self._store.transaction():
+            before = len(self._store.labels()[0])
+            Y = labels.y[:, None]
+            self._on_rows(lambda: self._store.tell(labels.rows, Y, names=labels.names, by=by))
+            return len(self._store.labels()[0]) - before
 
     def amend(
         self, name: str, value: str, *, accept: bool = False, by: str = "", note: str = ""
@@ -201,6 +217,26 @@ class Campaign:
         known, Y = self._store.labels()
         self._on_rows(lambda: self._store.amend(rows, np.array([[new]]), by=by, note=note))
         return float(Y[known == rows[0]][0, 0]), new
+
+    def replace(
+        self, labels: Labels, old: Array, *, accept: bool = False, by: str = "", note: str = ""
+    ) -> None:
+        """Correct labels that are still what someone saw, ``old``; all or none."""
+        if not accept:
+            check_range(labels, self.encoding)
+        with self._store.transaction():
+            known, Y = self._store.labels()
+            now = dict(zip(known.tolist(), Y[:, 0].tolist(), strict=True))
+            seen = zip(labels.rows.tolist(), old.tolist(), strict=True)
+            others = [row for row, value in seen if row in now and now[row] != value]
+            if others:
+                raise Refused(
+                    others,
+                    "Somebody else has corrected {ids} in the meantime: look at the value that is "
+                    "there now, and correct it again if it is wrong. Nothing was changed.",
+                ).by_name(self.candidates.name)
+            Y = labels.y[:, None]
+            self._on_rows(lambda: self._store.amend(labels.rows, Y, by=by, note=note))
 
     def amend_table(self, path: Path, *, accept: bool = False, by: str = "", note: str = "") -> int:
         """Correct the labels that a table has otherwise: how many those are."""
@@ -228,10 +264,34 @@ class Campaign:
         self._on_rows(lambda: self._store.release(rows))
         return len(rows)
 
-    def add(self, path: Path, *, by: str = "") -> tuple[int, int]:
+    def hand_out_again(self, names: Sequence[str]) -> None:
+        """Undo a release: points are pending as they were, drawn in the same round with the same
+        probability."""
+        rows = self.candidates.known_rows(names)
+        with self._store.transaction():
+            drawn = {draw.id: draw for draw in self._store.draws() if draw.released}
+            known = np.array(list(drawn), dtype=np.int64)
+            self._on_rows(
+                lambda: check_each(rows, known, "{ids} were never released: ask for points anew.")
+            )
+            taken = self._store.taken()
+            self._on_rows(
+                lambda: check_each(
+                    np.intersect1d(rows, taken),
+                    np.setdiff1d(rows, taken),
+                    "{ids} are labeled, pending or failed by now: there is nothing to undo.",
+                )
+            )
+            for row in rows.tolist():
+                one = drawn[row]
+                self._store.claim(np.array([row]), np.array([one.probability]), one.round)
+
+    def add(self, path: Path, *, by: str = "", keep: bool = False) -> tuple[int, int]:
         """Further candidates from a table with the same columns: how many, and how many of them
-        are labeled already."""
+        are labeled already. ``keep`` as in `create`."""
         table = later_table(path, self.encoding)
+        if keep:
+            check_kept(table, path)
         self._check_new(table, path)
         learner = self.learner
         self._learner = None  # until all is kept: it would know rows that the store does not
@@ -263,10 +323,7 @@ class Campaign:
         try:
             work()
         except Refused as error:
-            raise ValueError(self._in_names(error)) from None
-
-    def _in_names(self, error: ValueError) -> str:
-        return error.named(self.candidates.name) if isinstance(error, Refused) else str(error)
+            raise error.by_name(self.candidates.name) from None
 
     # Looking
 

@@ -46,30 +46,26 @@ def overview(store: SQLStore) -> Overview:
     settings = store.settings()
     notes = settings.get("notes") or {}
     encoding = notes.get("encoding") or {}
-    ids, Y = store.labels()
+    told = store.told()
     size = store.size()
     failed = len(store.failed())
     rounds = store.rounds()
     history = [{"round": r.number + 1, "labels": r.labels, **r.metrics} for r in rounds]
     edition = store.edition()
     last = (rounds[-1].labels, rounds[-1].edition) if rounds else (0, 0)
-    names = store.names()
-    y = Y[:, 0] if len(ids) else np.empty(0)
-    named = [
-        (names.get(i, str(i)), value) for i, value in zip(ids.tolist(), y.tolist(), strict=True)
-    ]
-    reasons = [rule.reason(len(ids), history) for rule in stop_rules_from(settings["stop"])]
-    if len(ids) + failed == size:
+    named = [(label.name or str(label.id), float(label.y[0])) for label in told]
+    reasons = [rule.reason(len(told), history) for rule in stop_rules_from(settings["stop"])]
+    if len(told) + failed == size:
         reasons.insert(0, "every point of the pool is labeled" + (" or failed" if failed else ""))
     return Overview(
         target=encoding.get("target", "y"),
         unit=encoding.get("unit", ""),
         size=size,
-        labels=len(ids),
+        labels=len(told),
         pending=len(store.pending()),
         failed=failed,
         corrected=edition,
-        unlearned=max(len(ids) - last[0], 0) + edition - last[1],
+        unlearned=max(len(told) - last[0], 0) + edition - last[1],
         history=history,
         lowest=min(named, key=lambda pair: pair[1], default=None),
         highest=max(named, key=lambda pair: pair[1], default=None),

@@ -25,7 +25,7 @@ from sketchridge.sheets.cells import decimal_of, numbers
 from sketchridge.sheets.files import Sheet, read_sheet
 from sketchridge.words import named_rows, shown
 
-__all__ = ["Given", "first_table", "later_table"]
+__all__ = ["Given", "check_kept", "first_table", "later_table"]
 
 Array = np.ndarray
 
@@ -54,12 +54,24 @@ class Given:
 
 def first_table(path: Path, target: str, options: Mapping[str, Any]) -> Given:
     """What a campaign begins from; ``options`` are those of `encoding_of`."""
+    target = target.strip()  # as headings are when a sheet comes back
+    if not target:
+        raise ValueError("Give the name of what is measured, such as yield.")
     if is_large(path):
         encoding = encoding_on_disk(path, target=target, **options)
         return _given(OnDisk(path, encoding), encoding, Sheet(pl.DataFrame(), str(path)))
     sheet = read_sheet(path)
     encoding, frame = encoding_of(sheet, target=target, **options)
     return _given(InMemory(frame), encoding, sheet)
+
+
+def check_kept(table: Given, path: Path) -> None:
+    """ValueError where a table is too large to be kept in the store."""
+    if table.data is None:
+        raise ValueError(
+            f"{path} is too large to be kept with the campaign: use it from the terminal, where "
+            "the file can stay where it is (sketchridge campaign new, or add)."
+        )
 
 
 def later_table(path: Path, encoding: Encoding) -> Given:

@@ -14,11 +14,10 @@ from typer.core import TyperGroup
 from sketchridge.cli import campaign, table
 from sketchridge.cli.reproduce import reproduce
 from sketchridge.cli.say import visible
+from sketchridge.cli.serve import serve
+from sketchridge.notices import TRACE, complaint
 
 __all__ = ["app"]
-
-_EXPECTED = (ValueError, OSError, ImportError, RuntimeError, MemoryError)
-_TRACE = "SKETCHRIDGE_TRACEBACK"  # a variable with which those who mend the library see where
 
 
 class _Plain(TyperGroup):
@@ -35,23 +34,10 @@ class _Plain(TyperGroup):
             _complain("Interrupted: what was not finished was not kept.")
             raise typer.Exit(130) from None
         except Exception as error:
-            if os.environ.get(_TRACE) or type(error).__module__.startswith(("click", "typer")):
+            if os.environ.get(TRACE) or type(error).__module__.startswith(("click", "typer")):
                 raise
-            _complain(_sentence(error))
+            _complain(complaint(error))
             raise typer.Exit(1) from None
-
-
-def _sentence(error: Exception) -> str:
-    if isinstance(error, MemoryError):
-        return f"There is not enough memory: {error or 'take fewer points or a smaller sketch'}."
-    if isinstance(error, ModuleNotFoundError):
-        return f"{error.name} is not installed: pip install 'sketchridge[cli]'."
-    if isinstance(error, _EXPECTED):
-        return str(error) or type(error).__name__
-    return (
-        f"This is a fault of sketchridge ({type(error).__name__}: {error}). Please report it; "
-        f"with {_TRACE}=1 set it is shown where."
-    )
 
 
 def _warn(message: Any, *_: Any, **__: Any) -> None:
@@ -74,6 +60,7 @@ app = typer.Typer(
 )
 for command in (table.fit, table.predict, table.inspect, table.compare, table.demo):
     app.command()(command)
+campaign.app.command()(serve)
 app.add_typer(campaign.app, name="campaign")
 app.command()(reproduce)
 

@@ -1,0 +1,92 @@
+"""How error and uncertainty have fallen, as pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from sketchridge.campaign.operations import Campaign
+from sketchridge.campaign.overview import overview
+from sketchridge.web.svg import line_chart
+
+__all__ = ["Curve", "curves_of"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A picture with its name and what it means."""
+
+    name: str
+    meaning: str
+    picture: Markup
+
+
+# Of a round: its heading, the name of the axis, what it means, and how a value is drawn.
+_KINDS: Mapping[str, tuple[str, str, str]] = {
+    "mean_score": (
+        "Uncertainty",
+        "√ mean score",
+        "The uncertainty of the mean at points that can still be asked for, in units of the noise "
+        "of one measurement: how much is left to learn.",
+    ),
+    "promise": (
+        "What is left to gain",
+        "expected improvement",
+        "By how much the most promising candidate was expected to improve on the best label.",
+    ),
+    "unsure": (
+        "Uncertainty",
+        "share on the wrong side",
+        "The expected share of candidates that the model had on the wrong side of the boundary.",
+    ),
+    "best": ("Best so far", "best label", "The best label when points were asked for."),
+}
+
+
+def curves_of(campaign: Campaign) -> list[Curve]:
+    """Those of which there is something on record."""
+    now = overview(campaign.store)
+    unit = f" [{now.unit}]" if now.unit else ""
+    labels = campaign.store.labels()[1][:, 0]
+    curves = []
+    errors = _series(now.history, "loo_error")
+    if errors:
+        x, y = errors
+        spread = float(np.std(labels))
+        curves.append(
+            Curve(
+                "Error",
+                "The root mean square error with which the model predicts each label without "
+                "having seen it. Points are chosen where it is hard, so the error on an even "
+                "sample is smaller.",
+                line_chart(
+                    x,
+                    np.sqrt(y).tolist(),
+                    x_name="labels",
+                    y_name=f"error{unit}",
+                    title="Leave-one-out error against the number of labels",
+                    reference=(spread, "spread of the labels"),
+                ),
+            )
+        )
+    for key, (name, axis, meaning) in _KINDS.items():
+        found = _series(now.history, key)
+        if found:
+            x, y = found
+            values = np.sqrt(y).tolist() if key == "mean_score" else list(y)
+            units = unit if key in ("promise", "best") else ""
+            title = f"{name} against the number of labels"
+            drawn = line_chart(x, values, x_name="labels", y_name=f"{axis}{units}", title=title)
+            curves.append(Curve(name, meaning, drawn))
+    return curves
+
+
+def _series(
+    history: Sequence[Mapping[str, Any]], key: str
+) -> tuple[list[float], list[float]] | None:
+    rows = [(float(row["labels"]), float(row[key])) for row in history if key in row]
+    return ([x for x, _ in rows], [y for _, y in rows]) if rows else None

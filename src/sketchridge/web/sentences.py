@@ -1,0 +1,37 @@
+"""Errors as sentences for someone who looks at a page, not at a terminal."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+
+from sketchridge.active.database import without_secrets
+from sketchridge.notices import complaint
+
+__all__ = ["for_a_page"]
+
+_WORDS = [  # what the terminal says, and what there is on the page instead
+    (r"say so with --yes", "tick “Keep values outside the range” and save again"),
+    (
+        r"`sketchridge campaign fail` is for what cannot be measured",
+        "“Cannot be measured” on a point's own page is for what cannot",
+    ),
+    (r"or give --category (.+?) or --ignore \1(?=[.;])", r"or leave the column \1 out"),
+    (r": give another one as --id", ": choose another column of names"),
+    (r": say where it is with --pool", ": start the page with --pool and its place"),
+    (r"--range needs two numbers such as 0:100, got '(.*?):(.*?)'", r"The range needs two numbers"),
+]
+
+
+def for_a_page(error: BaseException) -> str:
+    """What went wrong and what to do, without the words of the terminal, folders of uploaded files
+    and passwords.
+
+    >>> for_a_page(ValueError("If they are right, say so with --yes; nothing was changed."))
+    'If they are right, tick “Keep values outside the range” and save again; nothing was changed.'
+    """
+    text = without_secrets(complaint(error))
+    text = re.sub(re.escape(tempfile.gettempdir()) + r"/sketchridge-[^/\s]+/", "", text)
+    for pattern, words in _WORDS:
+        text = re.sub(pattern, words, text)
+    return text
