@@ -133,7 +133,9 @@ def question(sample: Sample, data: Data, X: Array) -> AtPoints:
     """A question about values at the rows of X, which are of a kernel matrix where the data are."""
     X = X if data.columns is None else X[:, data.columns]
     kernel = sample.points.kernel
-    return AtPoints(sample.backend.place(kernel, kernel.coordinates(X)))
+    stays = hasattr(X, "by_rows")  # on a cluster
+    coordinates = by_rows(kernel.coordinates, X) if stays else kernel.coordinates(X)
+    return AtPoints(sample.backend.place(kernel, coordinates))
 
 
 def scaled_path(basis: Basis, fit_intercept: bool, data: Data, unit: float) -> tuning.LambdaPath:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -11,8 +12,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sketchridge.answers import ContrastTest, MarginalEffects, effects_table, tested
+from sketchridge.backends import by_rows
 from sketchridge.checks import check_interval, checked_matrix, checked_value, checked_weights
 from sketchridge.covariance import half
+from sketchridge.dask_input import computed
 from sketchridge.progress import status
 from sketchridge.query import AtPoints, Contrasts, Query
 from sketchridge.slopes import AverageSlopes, slopes_at
@@ -294,6 +297,7 @@ class Questions:
             rows, w = fitted.plain.X, fitted.plain.w
             points = AtPoints(fitted.sample.points)
         else:
+            X = computed(X)
             points = self._question(X)
             rows = np.asarray(X, dtype=float)
             w = checked_weights(sample_weight, rows)
@@ -301,11 +305,12 @@ class Questions:
 
     def _step(self, rows: Array, weights: Array, j: int, low: float, high: float) -> Contrasts:
         """The average of f with feature j at its larger value less that at the smaller."""
-        both = np.concatenate([rows, rows])
-        both[: len(rows), j] = high
-        both[len(rows) :, j] = low
+        above, below = (
+            self._fitted.at(by_rows(partial(_changed, j, value), rows)).points
+            for value in (high, low)
+        )
         A = np.concatenate([weights, -weights])[None]
-        return Contrasts(self._fitted.sample, self._fitted.at(both).points, A)
+        return Contrasts(self._fitted.sample, above.append(below), A)
 
     def _estimated(self, query: Query, kind: str) -> tuple[Array, Array]:
         """Means and standard deviations, each (p, q)."""
@@ -377,11 +382,26 @@ class Questions:
     def _shaped(self, values: Array) -> Array: ...
 
 
-def _two_values(X: Array) -> dict[int, tuple[float, float]]:
+def _two_values(X: Any) -> dict[int, tuple[float, float]]:
     """The features with two different values, and these."""
-    found = {}
-    for j, column in enumerate(X.T):
-        low, high = column.min(), column.max()
-        if low < high and ((column == low) | (column == high)).all():
-            found[j] = (float(low), float(high))
-    return found
+    some = X.gathered(_three_values) if hasattr(X, "gathered") else X  # on a cluster
+    three = _three_values(some)
+    return {
+        j: (float(low), float(high))
+        for j, (low, other, high) in enumerate(three.T)
+        if low < high and other in (low, high)
+    }
+
+
+def _three_values(X: Array) -> Array:
+    """The smallest value of each column, one between if there is any, and the largest: (3, d)."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    between = np.where((low < X) & (high > X), X, low)
+    return np.stack([low, between.max(axis=0), high])
+
+
+def _changed(j: int, value: float, rows: Array) -> Array:
+    """The rows with another value of a feature."""
+    out = np.array(rows, dtype=float)
+    out[:, j] = value
+    return out

@@ -245,6 +245,14 @@ class BlockPoints(Points):
             U = join_rows(self.panel, below)
         return self.backend.points_at(self.kernel, U, largest)
 
+    def of(self, kernel: Kernel) -> BlockPoints:
+        same = BlockPoints(self.backend, kernel, self.U, self.largest)
+        same.panel = self.panel
+        return same
+
+    def tall(self) -> Tall:
+        return BlockTall(self.backend, [self.panel])
+
     def host(self) -> Array:
         return np.asarray(self.U)
 

@@ -93,8 +93,9 @@ class Panel:
             if len(sources) == 1 and self._is_whole(sources[0], inside[0]):
                 blocks.append(self.blocks[sources[0]])
                 continue
-            pieces = [[self.blocks[k], some] for k, some in zip(sources, inside, strict=True)]
-            order = np.argsort(np.concatenate(places))
+            some = map(_short, inside)
+            pieces = [[self.blocks[k], its] for k, its in zip(sources, some, strict=True)]
+            order = _short(np.argsort(np.concatenate(places)))
             blocks.append(self.backend.cluster.one(collected, self.cut, pieces, order))
         return Panel(self.backend, blocks, starts, (len(rows), self.shape[1]))
 
@@ -146,10 +147,18 @@ def taken(panels: Sequence[Panel], rows: Any) -> Array:
     blocks, places, inside = first.found(rows)
     pieces = [[panel.blocks[k] for panel in panels] for k in blocks]
     work = partial(rows_beside, [panel.cut for panel in panels])
-    futures = cluster.each(work, pieces, inside, at=(blocks, len(first.blocks)))
+    some = list(map(_short, inside))
+    futures = cluster.each(work, pieces, some, at=(blocks, len(first.blocks)))
     for place, found in zip(places, cluster.gathered(futures), strict=True):
         out[place] = found
     return out
+
+
+def _short(rows: Array) -> Array | slice:
+    """Row numbers as they are sent: neighbours as a slice, since there may be millions."""
+    if len(rows) and (np.diff(rows) == 1).all():
+        return slice(int(rows[0]), int(rows[-1]) + 1)
+    return rows
 
 
 def panel_of(backend: Any, A: Array) -> Panel:
