@@ -18,6 +18,7 @@ from sketchridge.covariance import half
 from sketchridge.dask_input import computed
 from sketchridge.progress import status
 from sketchridge.query import AtPoints, Contrasts, Query
+from sketchridge.rows import changed, two_values
 from sketchridge.slopes import AverageSlopes, slopes_at
 
 __all__ = ["Questions"]
@@ -264,7 +265,7 @@ class Questions:
         kind = self._kind_of_the_mean(kind)
         rows, points, weights = self._averaged(X, sample_weight)
         fitted, d = self._fitted, self.n_features_in_
-        levels = _two_values(fitted.data.X)
+        levels = two_values(fitted.data.X)
         continuous = np.array([j for j in range(d) if j not in levels], dtype=int)
         if len(continuous) or fitted.data.columns is not None:
             fitted.kernel.check_slopes()
@@ -306,7 +307,7 @@ class Questions:
     def _step(self, rows: Array, weights: Array, j: int, low: float, high: float) -> Contrasts:
         """The average of f with feature j at its larger value less that at the smaller."""
         above, below = (
-            self._fitted.at(by_rows(partial(_changed, j, value), rows)).points
+            self._fitted.at(by_rows(partial(changed, j, value), rows)).points
             for value in (high, low)
         )
         A = np.concatenate([weights, -weights])[None]
@@ -380,28 +381,3 @@ class Questions:
 
     @abstractmethod
     def _shaped(self, values: Array) -> Array: ...
-
-
-def _two_values(X: Any) -> dict[int, tuple[float, float]]:
-    """The features with two different values, and these."""
-    some = X.gathered(_three_values) if hasattr(X, "gathered") else X  # on a cluster
-    three = _three_values(some)
-    return {
-        j: (float(low), float(high))
-        for j, (low, other, high) in enumerate(three.T)
-        if low < high and other in (low, high)
-    }
-
-
-def _three_values(X: Array) -> Array:
-    """The smallest value of each column, one between if there is any, and the largest: (3, d)."""
-    low, high = X.min(axis=0), X.max(axis=0)
-    between = np.where((low < X) & (high > X), X, low)
-    return np.stack([low, between.max(axis=0), high])
-
-
-def _changed(j: int, value: float, rows: Array) -> Array:
-    """The rows with another value of a feature."""
-    out = np.array(rows, dtype=float)
-    out[:, j] = value
-    return out

@@ -14,7 +14,7 @@ import numpy as np
 
 from sketchridge.backends import over_rows
 
-__all__ = ["Repeats", "Rows", "deviations", "merged", "positions"]
+__all__ = ["Repeats", "Rows", "changed", "deviations", "merged", "positions", "two_values"]
 
 Array = np.ndarray
 _ROUNDING = 1e-14  # of the largest y: deviations below it are none
@@ -176,6 +176,31 @@ def positions(X: Array, X_new: Array) -> Array:
     """
     group = _groups(np.concatenate([X, X_new])).group[len(X) :]
     return np.where(group < len(X), group, -1)
+
+
+def two_values(X: Any) -> dict[int, tuple[float, float]]:
+    """The features with two different values, and these."""
+    some = X.gathered(_three_values) if hasattr(X, "gathered") else X  # on a cluster
+    three = _three_values(some)
+    return {
+        j: (float(low), float(high))
+        for j, (low, other, high) in enumerate(three.T)
+        if low < high and other in (low, high)
+    }
+
+
+def _three_values(X: Array) -> Array:
+    """The smallest value of each column, one between if there is any, and the largest: (3, d)."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    between = np.where((low < X) & (high > X), X, low)
+    return np.stack([low, between.max(axis=0), high])
+
+
+def changed(j: int, value: float, rows: Array) -> Array:
+    """The rows with another value of a feature."""
+    out = np.array(rows, dtype=float)
+    out[:, j] = value
+    return out
 
 
 @dataclass(frozen=True)

@@ -217,14 +217,20 @@ class BlockPoints(Points):
     """Points on the workers; ``source`` are their coordinates where the caller has them too."""
 
     def __init__(
-        self, backend: Any, kernel: Kernel, U: Panel | Array, largest: float = 0.0
+        self,
+        backend: Any,
+        kernel: Kernel,
+        U: Panel | Array,
+        largest: float = 0.0,
+        there: Panel | None = None,
     ) -> None:
         super().__init__(backend, kernel, U, largest)
         self.source = None if isinstance(U, Panel) else U
+        self._there = U if isinstance(U, Panel) else there
 
     @cached_property
     def panel(self) -> Panel:
-        return self.U if self.source is None else panel_of(self.backend, self.source)
+        return panel_of(self.backend, self.U) if self._there is None else self._there
 
     def operand(self) -> PerBlock:
         kernel = self.kernel
@@ -246,9 +252,7 @@ class BlockPoints(Points):
         return self.backend.points_at(self.kernel, U, largest)
 
     def of(self, kernel: Kernel) -> BlockPoints:
-        same = BlockPoints(self.backend, kernel, self.U, self.largest)
-        same.panel = self.panel
-        return same
+        return BlockPoints(self.backend, kernel, self.U, self.largest, self.panel)
 
     def tall(self) -> Tall:
         return BlockTall(self.backend, [self.panel])
