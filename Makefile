@@ -6,7 +6,7 @@ PYTHON := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)/python
 FOR_TEST := $(VENV)/.installed-test-$(notdir $(PYTHON3))
 FOR_DEMO := $(VENV)/.installed-demo-$(notdir $(PYTHON3))
 
-.PHONY: install test slow demo bench clean
+.PHONY: install test slow demo docs bench clean
 
 install: $(FOR_TEST)
 
@@ -30,6 +30,9 @@ test: install
 slow: install
 	SCIPY_ARRAY_API=1 $(PYTHON) -m pytest -m slow
 
+docs: install
+	$(PYTHON) -m sphinx -b html -W --keep-going -q docs docs/_build/html
+
 bench: install
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(PYTHON) benchmarks/kernel_product.py
@@ -39,4 +42,4 @@ bench: install
 	$(PYTHON) benchmarks/questions.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache docs/_build docs/gallery

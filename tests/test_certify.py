@@ -241,12 +241,16 @@ TEXTS = {
     ),
     "vacuous": (
         Certificate("norm", norm=1.0, relative=3.21),
-        "no uniform guarantee (norm bound 3.21, useful below 1): ask for a bound at each point "
-        "with variance(X, 'vbar', return_bound=True), or enlarge the sketch",
+        "Ask for a bound at each point with variance(X, 'vbar', return_bound=True), or enlarge the "
+        "sketch: no uniform guarantee (norm bound 3.21, useful below 1)",
         True,
     ),
-    "just vacuous": (Certificate("norm", norm=1.0, relative=1.0), "no uniform guarantee", True),
-    "not a number": (Certificate("norm", norm=1.0, relative=np.nan), "no uniform guarantee", True),
+    "just vacuous": (Certificate("norm", norm=1.0, relative=1.0), "Ask for a bound at each", True),
+    "not a number": (
+        Certificate("norm", norm=1.0, relative=np.nan),
+        "Ask for a bound at each",
+        True,
+    ),
 }
 
 

@@ -37,6 +37,15 @@ def test_our_estimator_in_a_loop_of_scikit_activeml():
 
 
 @pytest.mark.usefixtures("defaults")
+def test_only_the_interval_holds_new_observations(tmp_path):
+    main = runpy.run_path(str(EXAMPLES / "variances.py"))["main"]
+    interval, *others = main(str(tmp_path / "picture.png")).values()
+    assert 0.9 < interval < 0.99
+    assert max(others) < 0.6
+    assert (tmp_path / "picture.png").stat().st_size > 10_000
+
+
+@pytest.mark.usefixtures("defaults")
 def test_the_questions_are_answered(tmp_path):
     main = runpy.run_path(str(EXAMPLES / "questions.py"))["main"]
     _, sure = main(str(tmp_path / "picture.png"))

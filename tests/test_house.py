@@ -61,6 +61,8 @@ ROOMS = [
     "checks",
     "dask_input",
     "found",
+    "inputs",
+    "kinds",
     "answers",
     "questions",
     "regressor",

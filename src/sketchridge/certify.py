@@ -44,9 +44,9 @@ class Certificate:
     def __str__(self) -> str:
         if self.vacuous:
             return (
-                f"no uniform guarantee ({self.method} bound {self.relative:.3g}, useful below 1): "
-                "ask for a bound at each point with variance(X, 'vbar', return_bound=True), or "
-                "enlarge the sketch"
+                "Ask for a bound at each point with variance(X, 'vbar', return_bound=True), or "
+                "enlarge the sketch: no uniform guarantee "
+                f"({self.method} bound {self.relative:.3g}, useful below 1)"
             )
         return (
             f"{self.method}: the standard deviation √V2 is within {self.relative:.3g} of √V1, "

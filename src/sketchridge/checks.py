@@ -21,6 +21,7 @@ __all__ = [
     "check_positive",
     "check_range",
     "check_refinement",
+    "check_sketch_size",
     "check_times",
     "checked_matrix",
     "checked_precisions",
@@ -52,6 +53,16 @@ def check_positive(name: str, value: Any, otherwise: str = "") -> None:
     if not fine:
         text = f"{name} must be a positive finite number {otherwise}".rstrip()
         raise ValueError(f"{text}, got {_short(value)}.")
+
+
+def check_sketch_size(size: Any) -> None:
+    """Raise ValueError unless a size is a whole number, "auto" or a function."""
+    whole = isinstance(size, Integral) and not isinstance(size, bool) and int(size) > 0
+    if not whole and not callable(size) and not (isinstance(size, str) and size == "auto"):
+        raise ValueError(
+            "sketch_size must be a whole number from 1 up, 'auto' or a function of the number of "
+            f"rows, got {size!r}."
+        )
 
 
 def check_appendable(fitted: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -11,18 +10,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sketchridge.certify import Certificate, norm_certificate
-from sketchridge.checks import check_positive, check_refinement
+from sketchridge.checks import check_positive, check_refinement, check_sketch_size
 from sketchridge.covariance import refined_covariance, sketched_covariance
 from sketchridge.dask_input import is_dask, rows_there
 from sketchridge.data import Data
 from sketchridge.fitted import Fitted, Settings
+from sketchridge.found import FoundSketch
 from sketchridge.notices import warn
 from sketchridge.progress import status
 from sketchridge.query import Query
 from sketchridge.refine import refined_variance, v1
 from sketchridge.regressor import Array, KernelRegressor, Say
 from sketchridge.selection import extend, select
-from sketchridge.sketches import Sketch
 from sketchridge.tuning import predicted_error
 
 __all__ = ["SketchedKernelRidge"]
@@ -31,52 +30,55 @@ _LARGE_GAP = 2.0  # V2/V3 above which a standard deviation is not returned witho
 _TOL = 0.01  # of "v1", unless given
 
 
-class SketchedKernelRidge(KernelRegressor):
+class SketchedKernelRidge(FoundSketch, KernelRegressor):
     """Kernel ridge regression with the randomly sketched predictive variance V2, for data too large
     for an n×n matrix.
 
     Parameters
     ----------
-    kernel : "auto" (the best of "matern32", "matern52" and "gaussian" by leave-one-out), a name of
-        `sketchridge.kernels.KERNELS`, a kernel object, a scikit-learn kernel object, a callable
-        k(X, Z), or "precomputed".
-    bandwidth : a number, one for each feature, or a map (d, k) with distances ‖(x − z)M‖; learned:
-        "ard" (one for each feature), "full" (a map) or "auto" (the simplest of one for all, "ard"
-        and "full" that predicts as well); "median" (of the distances between rows) or "gcv".
-        Learning needs no scaling of the features. A kernel whose profile has no slope takes the
-        median for "auto", and one with a bandwidth of its own keeps it.
-    alpha : the penalty α = λΣw (nλ without weights); "loo", the largest whose leave-one-out error
-        is within 1% of the least; or "gcv".
-    sketch : a name of `sketchridge.sketches.SKETCHES`, "auto" (= "rpcholesky"), an (m, n) array or
-        a sketch object.
-    sketch_size : the number of rows m, a function of n that gives it, or "auto" to grow it until
-        standard deviations are within `sketch_tol`.
-    sketch_tol : how far the variance V̄ behind standard deviations and intervals may be from V1,
-        relative, where the size is automatic: kept at 95% of points in 90% of problems, as
-        predicted from the gap V2/V3 (docs/averaged-variance.md).
-    solver : "sketch", the sketched mean; "pcg", the exact mean by conjugate gradients, with a
-        residual of at most 1e-8·‖y‖; or "auto", the exact mean to what predictions need for up to
-        32,768 rows or on a GPU, the sketched one above. With alpha="loo" and up to 4,096 rows an
+    kernel : str, kernel object or callable
+        "auto" (the best of "matern32", "matern52", "gaussian" and "laplacian" by leave-one-out), a
+        name of `sketchridge.kernels.KERNELS`, a kernel object, a scikit-learn kernel object, a
+        callable k(X, Z), or "precomputed".
+    bandwidth : str, float, (d,) array or (d, k) array
+        A number, one for each feature, or a map M with distances ‖(x − z)M‖, in units of the
+        features; learned: "ard" (one for each feature), "full" (a map) or "auto" (the simplest of
+        one for all, "ard" and "full" that predicts as well); "median" (of the distances between
+        rows) or "gcv". Learning needs no scaling of the features. A kernel whose profile has no
+        slope takes the median for "auto", and one with a bandwidth of its own keeps it.
+    alpha : float or str
+        The penalty α = λΣw (nλ without weights), in units of the kernel; "loo", the largest whose
+        leave-one-out error is within 1% of the least; or "gcv".
+    sketch : str, (m, n) array or sketch object
+        A name of `sketchridge.sketches.SKETCHES`, or "auto" (= "rpcholesky").
+    sketch_size : int, callable or "auto"
+        The number of rows m, a function of n that gives it, or "auto" to grow it until standard
+        deviations are within `sketch_tol`.
+    sketch_tol : float
+        How far the variance V̄ behind standard deviations and intervals may be from V1, relative,
+        where the size is automatic: kept at 95% of points in 90% of problems, as predicted from
+        the gap V2/V3 (docs/averaged-variance.md).
+    solver : str
+        "sketch", the sketched mean; "pcg", the exact mean by conjugate gradients, with a residual
+        of at most 1e-8·‖y‖; or "auto", the exact mean to what predictions need for up to 32,768
+        rows or on a GPU, the sketched one above. With alpha="loo" and up to 4,096 rows an
         automatic sketch is complete, and its mean exact.
-    noise_variance : σ², one for each target, or "auto": from leave-one-out errors with alpha="loo",
-        otherwise from the residuals.
-    noise : "constant", or "varying": the noise variance σ²(x) is learned from leave-one-out errors,
+    noise : str
+        "constant", or "varying": the noise variance σ²(x) is learned from leave-one-out errors,
         rows are weighted by its inverse and intervals follow it, where they gain by that.
-    fit_intercept : fit an unpenalised constant jointly.
-    backend : where kernel products are computed: "auto", a name of
-        `sketchridge.backends.BACKENDS` or a backend object.
-    dtype : precision of kernel products: "auto", "float32", "float64" or, for signs on a GPU,
+    noise_variance : float, (q,) array or "auto"
+        σ² in units of y², one for each target; "auto": from leave-one-out errors with alpha="loo",
+        otherwise from the residuals.
+    fit_intercept : bool
+        Fit an unpenalized constant jointly.
+    backend : str or backend object
+        Where kernel products are computed: "auto" or a name of `sketchridge.backends.BACKENDS`.
+    dtype : str
+        Precision of kernel products: "auto", "float32", "float64" or, for signs on a GPU,
         "float16" or "float16x2".
-    random_state : seed of the sketch and of the probe that measures the gap. Rows on which the
-        kernel is learned do not depend on it.
-
-    Attributes
-    ----------
-    kernel_, map_, feature_relevance_, learning_curve_ : what was chosen or learned.
-    lambda_, alpha_, bandwidth_, noise_variance_, amplitude_, interval_quantiles_, effective_dof_,
-    s_lambda_, eigenvalues_, path_,
-    loo_error_, sketch_, sketch_size_, gap_ : the gap V2/V3 reached, sketch_error_ : how far V̄ may
-    be from V1, certificate_ : a uniform bound on V2, dtype_, backend_
+    random_state : int, generator or None
+        Seed of the sketch and of the probe that measures the gap. Rows on which the kernel is
+        learned do not depend on it.
 
     Examples
     --------
@@ -141,23 +143,30 @@ class SketchedKernelRidge(KernelRegressor):
 
         Parameters
         ----------
-        X : (t, d) array or table.
-        kind : "v1", the exact variance of the exact mean, by refinement; "v2", its sketched
-            estimate in the paper; "v3", the variance of the sketched mean; "vbar", from the average
-            of the weights behind v2 and v3 and far nearer to v1 than either; all in units of y².
-            "gp", the posterior variance, and "bias2", the worst squared bias over the unit ball,
-            are of the sketched model and in units of the kernel. The first four go to zero far
-            from the data, gp and bias2 do not.
-        refine : steps from "v2" or "vbar" toward V1, each a product with the whole kernel matrix:
-            O(n²) a point.
-        tol : the largest relative error of "v1"; 0.01 unless given.
-        return_bound : also return a rigorous bound on |√V1 − √variance|, rounding included, for
-            "v1", "v2" and "vbar".
+        X : (t, d) array or table
+            The points.
+        kind : str
+            "v1", the exact variance of the exact mean, by refinement; "v2", its sketched estimate
+            in the paper; "v3", the variance of the sketched mean; "vbar", from the average of the
+            weights behind v2 and v3 and far nearer to v1 than either; all in units of y². "gp",
+            the posterior variance, and "bias2", the worst squared bias over the unit ball, are of
+            the sketched model and in units of the kernel. The first four go to zero far from the
+            data, gp and bias2 do not.
+        refine : int
+            Steps from "v2" or "vbar" toward V1, each a product with the whole kernel matrix:
+            O(n²) per point.
+        tol : float
+            The largest relative error of "v1"; 0.01 unless given.
+        return_bound : bool
+            Also return a rigorous bound on |√V1 − √variance|, rounding included, for "v1", "v2"
+            and "vbar".
 
         Returns
         -------
-        variance : (t,), or (t, q) for several targets.
-        bound : the same shape, in units of y, if asked for.
+        variance : (t,) array
+            (t, q) for several targets.
+        bound : (t,) array
+            The same shape, in units of y, if asked for.
         """
         check_is_fitted(self)
         self._check_kind(kind)
@@ -186,17 +195,22 @@ class SketchedKernelRidge(KernelRegressor):
 
         Parameters
         ----------
-        A : (p, t) array or SciPy sparse matrix, a row for each contrast; (t,) for one.
-        X : (t, d) array or table.
-        kind, refine, tol, return_bound : as in `variance`. The bound holds rounding in sums that
-            cancel too, as in differences of all but equal points; tol does not.
+        A : (p, t) array or SciPy sparse matrix
+            A row for each contrast; (t,) for one.
+        X : (t, d) array or table
+            The points.
+        kind, refine, tol, return_bound : as in `variance`
+            The bound holds rounding in sums that cancel too, as in differences of all but equal
+            points; tol does not.
 
         Returns
         -------
-        mean : (p,), or (p, q) for several targets, in units of y.
-        variance : the same shape, in units of y²; for "gp" and "bias2" (p,), in units of the
-            kernel.
-        bound : the same shape, in units of y, if asked for.
+        mean : (p,) array
+            In units of y; (p, q) for several targets.
+        variance : (p,) array
+            The same shape, in units of y²; for "gp" and "bias2" in units of the kernel.
+        bound : (p,) array
+            The same shape, in units of y, if asked for.
 
         Examples
         --------
@@ -256,46 +270,9 @@ class SketchedKernelRidge(KernelRegressor):
             return sketched_covariance(fitted.ridge, query, kind)
 
     @property
-    def solver_(self) -> str:
-        """Where the mean comes from: "pcg", the exact mean by conjugate gradients, or "sketch",
-        which is the exact mean too where the sketch is complete."""
-        return self._found.solver
-
-    @property
-    def sketch_(self) -> Sketch:
-        """The sketch, to be used again or grown; its columns are the distinct training rows."""
-        return copy.deepcopy(self._found.factor.sketch)
-
-    @property
-    def sketch_size_(self) -> int:
-        """Its number of rows m."""
-        return self._found.factor.sketch.size
-
-    @property
-    def certificate_(self) -> Certificate:
-        """A bound on |√V2 − √V1| at every point, from the trace: free."""
-        return self._found.certificate
-
-    @property
     def backend_(self) -> str:
-        """The name of the backend that computes the variances."""
+        """str : the name of the backend that computes the variances."""
         return self._found.backend.name
-
-    @property
-    def dtype_(self) -> str:
-        """The precision of the kernel products behind the variances."""
-        return self._found.ridge.precision
-
-    @property
-    def gap_(self) -> float:
-        """The 95% quantile of V2/V3 over some training rows: how far V2 typically is from V1."""
-        return self._found.gap
-
-    @property
-    def sketch_error_(self) -> float:
-        """How far V̄ may be from V1, relative, at 95% of points: predicted from the gap, by a table
-        that held in 90% of problems (docs/averaged-variance.md). Not a bound."""
-        return predicted_error(self._found.gap)
 
     def certificate(self, method: str = "trace") -> Certificate:
         """A bound on |√V2 − √V1| that holds at every point. There is none for V̄: ask for one at
@@ -303,8 +280,14 @@ class SketchedKernelRidge(KernelRegressor):
 
         Parameters
         ----------
-        method : "trace" is free; "norm" is tighter, takes a few products with the whole kernel
-            matrix, and fails with the probability it states.
+        method : str
+            "trace" is free; "norm" is tighter, takes a few products with the whole kernel matrix,
+            and fails with the probability it states.
+
+        Returns
+        -------
+        certificate : Certificate
+            Printing it says what it promises, or what to do where it promises nothing.
         """
         found = self._found
         if method == "trace":
@@ -373,11 +356,5 @@ class SketchedKernelRidge(KernelRegressor):
         super()._check_parameters()
         if self.solver not in ("auto", "sketch", "pcg"):
             raise ValueError(f"Unknown solver {self.solver!r}: give 'auto', 'sketch' or 'pcg'.")
-        size = self.sketch_size
-        whole = isinstance(size, Integral) and not isinstance(size, bool) and int(size) > 0
-        if not whole and not callable(size) and not (isinstance(size, str) and size == "auto"):
-            raise ValueError(
-                "sketch_size must be a whole number from 1 up, 'auto' or a function of the number "
-                f"of rows, got {size!r}."
-            )
+        check_sketch_size(self.sketch_size)
         check_positive("sketch_tol", self.sketch_tol)

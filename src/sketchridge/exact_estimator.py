@@ -21,31 +21,31 @@ class ExactKernelRidge(KernelRegressor):
 
     Parameters
     ----------
-    kernel : "auto" (the best of "matern32", "matern52" and "gaussian" by leave-one-out), a name of
-        `sketchridge.kernels.KERNELS`, a kernel object, a scikit-learn kernel object, a callable
-        k(X, Z), or "precomputed".
-    bandwidth : a number, one for each feature, or a map (d, k) with distances ‖(x − z)M‖; learned:
-        "ard" (one for each feature), "full" (a map) or "auto" (the simplest of one for all, "ard"
-        and "full" that predicts as well); "median" (of the distances between rows) or "gcv".
-        Learning needs no scaling of the features. A kernel whose profile has no slope takes the
-        median for "auto", and one with a bandwidth of its own keeps it.
-    alpha : the penalty α = λΣw (nλ without weights); "loo", the largest whose leave-one-out error
-        is within 1% of the least; or "gcv".
-    noise_variance : σ², one for each target, or "auto": from leave-one-out errors with alpha="loo",
-        otherwise from the residuals.
-    noise : "constant", or "varying": the noise variance σ²(x) is learned from leave-one-out errors,
+    kernel : str, kernel object or callable
+        "auto" (the best of "matern32", "matern52", "gaussian" and "laplacian" by leave-one-out), a
+        name of `sketchridge.kernels.KERNELS`, a kernel object, a scikit-learn kernel object, a
+        callable k(X, Z), or "precomputed".
+    bandwidth : str, float, (d,) array or (d, k) array
+        A number, one for each feature, or a map M with distances ‖(x − z)M‖, in units of the
+        features; learned: "ard" (one for each feature), "full" (a map) or "auto" (the simplest of
+        one for all, "ard" and "full" that predicts as well); "median" (of the distances between
+        rows) or "gcv". Learning needs no scaling of the features. A kernel whose profile has no
+        slope takes the median for "auto", and one with a bandwidth of its own keeps it.
+    alpha : float or str
+        The penalty α = λΣw (nλ without weights), in units of the kernel; "loo", the largest whose
+        leave-one-out error is within 1% of the least; or "gcv".
+    noise : str
+        "constant", or "varying": the noise variance σ²(x) is learned from leave-one-out errors,
         rows are weighted by its inverse and intervals follow it, where they gain by that.
-    fit_intercept : fit an unpenalised constant jointly.
-    backend : "auto" (a GPU, if there is one, from 2,048 rows on), "numpy", "torch", "triton" or a
-        backend object.
-    dtype : "auto" or "float64", which are the same: a Cholesky factor of n rows needs all digits.
-
-    Attributes
-    ----------
-    kernel_, map_, feature_relevance_, learning_curve_ : what was chosen or learned.
-    lambda_, alpha_, bandwidth_, noise_variance_, amplitude_, interval_quantiles_, effective_dof_,
-    s_lambda_, eigenvalues_, path_,
-    loo_error_
+    noise_variance : float, (q,) array or "auto"
+        σ² in units of y², one for each target; "auto": from leave-one-out errors with alpha="loo",
+        otherwise from the residuals.
+    fit_intercept : bool
+        Fit an unpenalized constant jointly.
+    backend : str or backend object
+        "auto" (a GPU, if there is one, from 2,048 rows on), "numpy", "torch" or "triton".
+    dtype : str
+        "auto" or "float64", which are the same: a Cholesky factor of n rows needs all digits.
 
     Examples
     --------
@@ -89,10 +89,26 @@ class ExactKernelRidge(KernelRegressor):
 
         Parameters
         ----------
-        X : (t, d) array or table.
-        kind : "v1", the variance of the mean in units of y²; "gp", the posterior variance, and
+        X : (t, d) array or table
+            The points.
+        kind : str
+            "v1", the variance of the mean in units of y²; "gp", the posterior variance, and
             "bias2", the worst squared bias over the unit ball, both in units of the kernel. v1 goes
             to zero far from the data, gp and bias2 do not.
+
+        Returns
+        -------
+        variance : (t,) array
+            (t, q) for several targets and kind "v1".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.linspace(0, 1, 20)[:, None]
+        >>> model = ExactKernelRidge("gaussian", bandwidth=0.3, alpha=0.1, noise_variance=0.01)
+        >>> model = model.fit(X, np.sin(6 * X[:, 0]))
+        >>> model.variance([[0.5], [9.0]], kind="gp").round(3)  # among the data, and far away
+        array([0.018, 1.463])
         """
         query = self._question(X)
         self._check_kind(kind)
@@ -111,7 +127,7 @@ class ExactKernelRidge(KernelRegressor):
 
     @property
     def backend_(self) -> str:
-        """The name of the backend that holds the n×n matrix."""
+        """str : the name of the backend that holds the n×n matrix."""
         return self._found.sample.backend.name
 
     def _check_parameters(self) -> None:

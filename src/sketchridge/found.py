@@ -3,51 +3,65 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sketchridge import tuning
+from sketchridge.certify import Certificate
 from sketchridge.kernels import Kernel, ScaledKernel
 from sketchridge.learning import Step, relevance, spreads
+from sketchridge.sketches import Sketch
 
-__all__ = ["Found"]
+__all__ = ["Found", "FoundSketch"]
 
 Array = np.ndarray
 
 
 class Found:
-    """Reads the fitted object behind an estimator, ``_fitted``."""
+    """Reads the fitted object behind an estimator, ``_fitted``.
+
+    Classes derived from it get a section of their docstring that explains every fitted attribute.
+    """
 
     _fitted: Any
     _one_target: bool
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__doc__ is not None and "Parameters" in cls.__doc__:
+            cls.__doc__ = f"{inspect.cleandoc(cls.__doc__)}\n\n{_explained(cls)}"
+
     @property
     def lambda_(self) -> float:
-        """The penalty λ = α/Σw, in units of the kernel."""
+        """float : the penalty λ = α/Σw, in units of the kernel."""
         return float(self._found.ridge.lam * self._found.kernel.unit)
 
     @property
     def alpha_(self) -> float:
-        """The penalty α, given or chosen, in units of the kernel times those of the weights."""
+        """float : the penalty α, given or chosen, in units of the kernel times those of the
+        weights."""
         given = self._found.settings.alpha
         total = self._found.sample.total
         return self.lambda_ * total if isinstance(given, str) else float(given)
 
     @property
     def bandwidth_(self) -> float | Array | None:
-        """The bandwidth, one or one for each feature; None for kernels that have none."""
+        """float, array or None : the bandwidth, one, one for each feature (d,), or a map (d, k), in
+        units of the features; None for kernels that have none."""
         return copy.copy(getattr(self._found.kernel, "bandwidth", None))
 
     @property
     def kernel_(self) -> Kernel:
-        """The kernel, given, chosen or learned, with its bandwidth."""
+        """Kernel : the kernel, given, chosen or learned, with its bandwidth."""
         return copy.deepcopy(self._found.kernel)
 
     @property
     def map_(self) -> Array | None:
-        """M (d, k), with distances ‖(x − z)M‖: diag(1/h) for bandwidths h; None without any."""
+        """array (d, k) or None : M, with distances ‖(x − z)M‖: diag(1/h) for bandwidths h; None
+        without any."""
         kernel = self._found.kernel
         if not isinstance(kernel, ScaledKernel):
             return None
@@ -58,66 +72,68 @@ class Found:
 
     @property
     def feature_relevance_(self) -> Array | None:
-        """How much each feature matters to distances, with sum 1: (d,); None without a map."""
+        """array (d,) or None : how much each feature matters to distances, with sum 1; None without
+        a map."""
         M = self.map_
         data = self._found.data
         return None if M is None else relevance(M, spreads(data.X, data.w))
 
     @property
     def learning_curve_(self) -> tuple[Step, ...]:
-        """What learning the kernel has tried; nothing where it was given."""
+        """tuple of Step : what learning the kernel has tried; nothing where it was given."""
         learned = self._found.learned
         return () if learned is None else learned.curve
 
     @property
     def amplitude_(self) -> float | Array:
-        """ŝ², by which gp is multiplied to be in units of y²; one for each target."""
+        """float or array (q,) : ŝ², by which gp is multiplied to be in units of y²; one for each
+        target."""
         amplitude = self._found.predictive.amplitude / self._found.kernel.unit
         return float(amplitude[0]) if self._single_target else amplitude
 
     @property
     def interval_quantiles_(self) -> Array:
-        """A row for each level that so many rows can give: the level, and for each target c."""
+        """array (l, 1 + q) : a row for each level that n rows can give: the level, and for each
+        target c, by which half-widths are multiplied."""
         return self._found.predictive.quantiles
 
     @property
     def noise_variance_(self) -> float | Array:
-        """σ² of a row of weight 1, in units of y²; one for each target."""
+        """float or array (q,) : σ² of a row of weight 1, in units of y²; one for each target."""
         noise = self._found.noise
         return float(noise[0]) if self._single_target else noise.copy()
 
     @property
     def path_(self) -> tuning.LambdaPath:
-        """λ, df, gcv and loo over the grid, each (100,); computed when asked for, O(nm²).
-
-        λ is in units of the kernel, gcv and loo are in units of y².
-        """
+        """LambdaPath : λ, df, gcv and loo over the grid, each (100,); computed when asked for,
+        O(nm²). λ is in units of the kernel, gcv and loo are in units of y²."""
         return copy.deepcopy(self._found.path)
 
     @property
     def loo_error_(self) -> float:
-        """Mean squared leave-one-out error in units of y², weighted, exact for the fitted alpha
-        (and sketch); computed when asked for."""
+        """float : the mean squared leave-one-out error in units of y², weighted, exact for the
+        fitted alpha (and sketch); computed when asked for."""
         return self._found.loo_error
 
     @property
     def eigenvalues_(self) -> Array:
-        """Eigenvalues of K, or of K̂ for a sketch, in descending order and units of the kernel."""
+        """array (r,) : eigenvalues of K, or of K̂ for a sketch, in descending order and units of the
+        kernel."""
         return self._found.eigenvalues.copy()
 
     @property
     def s_lambda_(self) -> int:
-        """s_λ, the number of eigenvalues above λ; for a sketch a lower bound limited by m."""
+        """int : s_λ, the number of eigenvalues above λ; for a sketch a lower bound limited by m."""
         return int((self.eigenvalues_ > self.lambda_).sum())
 
     @property
     def effective_dof_(self) -> float:
-        """Degrees of freedom, the trace of the smoother."""
+        """float : degrees of freedom, the trace of the smoother."""
         return float(self._found.ridge.df)
 
     @property
     def fitted_(self) -> Any:
-        """What the fit found, a frozen `Fitted` or `ExactFitted`. Internal: for other rooms of this
+        """Fitted or ExactFitted : what the fit found, frozen. Internal: for other rooms of this
         library, in a form that may change."""
         return self._found
 
@@ -129,3 +145,57 @@ class Found:
     @property
     def _single_target(self) -> bool:
         return self._one_target
+
+
+class FoundSketch(Found):
+    """Reads what only a sketched fit has."""
+
+    @property
+    def solver_(self) -> str:
+        """str : where the mean comes from: "pcg", the exact mean by conjugate gradients, or
+        "sketch", which is the exact mean too where the sketch is complete."""
+        return self._found.solver
+
+    @property
+    def sketch_(self) -> Sketch:
+        """Sketch : the sketch, to be used again or grown, (m, distinct training rows)."""
+        return copy.deepcopy(self._found.factor.sketch)
+
+    @property
+    def sketch_size_(self) -> int:
+        """int : the number of rows m of the sketch."""
+        return self._found.factor.sketch.size
+
+    @property
+    def certificate_(self) -> Certificate:
+        """Certificate : a bound on |√V2 − √V1| at every point, from the trace: free."""
+        return self._found.certificate
+
+    @property
+    def dtype_(self) -> str:
+        """str : the precision of the kernel products behind the variances."""
+        return self._found.ridge.precision
+
+    @property
+    def gap_(self) -> float:
+        """float : the 95% quantile of V2/V3 over some training rows: how far V2 is from V1."""
+        return self._found.gap
+
+    @property
+    def sketch_error_(self) -> float:
+        """float : how far V̄ may be from V1, relative, at 95% of points: predicted from the gap, by
+        a table that held in 90% of problems (docs/averaged-variance.md). Not a bound."""
+        return tuning.predicted_error(self._found.gap)
+
+
+def _explained(cls: type) -> str:
+    """The section Attributes, made of what each property says of itself: "type : what it is"."""
+    lines = ["Attributes", "----------"]
+    for name in dir(cls):
+        found = inspect.getattr_static(cls, name)
+        if isinstance(found, property) and name.endswith("_") and name[0] != "_":
+            kind, _, meaning = inspect.cleandoc(found.__doc__ or "").partition(" : ")
+            if "Internal" in meaning:
+                continue
+            lines += [f"{name} : {kind}", *(f"    {line}" for line in meaning.splitlines())]
+    return "\n".join(lines)

@@ -16,6 +16,7 @@ from sketchridge.backends import by_rows
 from sketchridge.checks import check_interval, checked_matrix, checked_value, checked_weights
 from sketchridge.covariance import half
 from sketchridge.dask_input import computed
+from sketchridge.kinds import Kinds
 from sketchridge.progress import status
 from sketchridge.query import AtPoints, Contrasts, Query
 from sketchridge.rows import changed, two_values
@@ -24,16 +25,13 @@ from sketchridge.slopes import AverageSlopes, slopes_at
 __all__ = ["Questions"]
 
 Array = np.ndarray
-_OF_THE_MEAN = ("v1", "v2", "v3", "vbar")  # kinds in units of y²
 _SIMULATIONS = 10_000
 
 
-class Questions:
+class Questions(Kinds):
     """Linear functionals of a fitted estimator's function, with their variances."""
 
     _fitted: Any
-    _kinds: tuple[str, ...]
-    _kind: str  # of a variance, unless one is asked for
     n_features_in_: int
 
     def covariance(self, X: Any, kind: str | None = None) -> Array:
@@ -43,14 +41,17 @@ class Questions:
 
         Parameters
         ----------
-        X : (t, d) array or table. Memory and result are t×t; the data are read in blocks.
-        kind : as in `variance`, without "bias2": "v1", "v2", "v3" and "vbar", the covariance of the
+        X : (t, d) array or table
+            The points. Memory and result are t×t; the data are read in blocks.
+        kind : str
+            As in `variance`, without "bias2": "v1", "v2", "v3" and "vbar", the covariance of the
             mean, in units of y²; "gp", the posterior covariance, in units of the kernel. That of
             `variance` unless given.
 
         Returns
         -------
-        covariance : (t, t); (t, t, q) for several targets and kinds in units of y².
+        covariance : (t, t) array
+            (t, t, q) for several targets and kinds in units of y².
 
         Examples
         --------
@@ -74,16 +75,21 @@ class Questions:
 
         Parameters
         ----------
-        X : (t, d) array or table.
-        size : how many curves.
-        kind : "gp", the posterior of the function, with the amplitude `amplitude_`, which knows of
+        X : (t, d) array or table
+            The points.
+        size : int
+            How many curves.
+        kind : str
+            "gp", the posterior of the function, with the amplitude `amplitude_`, which knows of
             bias and is wide far from the data; or a kind of `covariance`, the mean as it would vary
             with the noise.
-        random_state : a seed or generator, as scikit-learn has it.
+        random_state : int, generator or None
+            A seed, as scikit-learn has it.
 
         Returns
         -------
-        curves : (t, size), or (t, q, size) for several targets, in units of y.
+        curves : (t, size) array
+            In units of y; (t, q, size) for several targets.
 
         Examples
         --------
@@ -116,15 +122,19 @@ class Questions:
 
         Parameters
         ----------
-        A : (p, t) array or SciPy sparse matrix, a row for each contrast; (t,) for one.
-        X : (t, d) array or table.
-        kind : as in `variance`.
+        A : (p, t) array or SciPy sparse matrix
+            A row for each contrast; (t,) for one.
+        X : (t, d) array or table
+            The points.
+        kind : str
+            As in `variance`.
 
         Returns
         -------
-        mean : (p,), or (p, q) for several targets, in units of y.
-        variance : the same shape, in units of y²; for "gp" and "bias2" (p,), in units of the
-            kernel.
+        mean : (p,) array
+            In units of y; (p, q) for several targets.
+        variance : (p,) array
+            The same shape, in units of y²; for "gp" and "bias2" in units of the kernel.
 
         Examples
         --------
@@ -158,13 +168,24 @@ class Questions:
 
         Parameters
         ----------
-        A, X : as in `contrast`.
-        value : one number, or one for each contrast (p,), or (p, q) for several targets.
-        kind : the variance of the mean that is used: unless given that of the estimate itself, "v1"
+        A, X : as in `contrast`
+            The contrasts and their points.
+        value : float or (p,) array
+            What each contrast is held to be, in units of y; (p, q) for several targets.
+        kind : str
+            The variance of the mean that is used: unless given that of the estimate itself, "v1"
             for an exact model, "v3" for a sketched mean, "vbar" for an exact mean with a sketch.
-        confidence_level : between 0 and 1.
-        simulations : how many draws make the band.
-        random_state : a seed or generator for them.
+        confidence_level : float
+            Of intervals and band, between 0 and 1.
+        simulations : int
+            How many draws make the band.
+        random_state : int or generator
+            A seed for them.
+
+        Returns
+        -------
+        found : ContrastTest
+            Estimates, p-values, intervals and the band, each (p,); printing it shows a table.
 
         Examples
         --------
@@ -195,14 +216,19 @@ class Questions:
 
         Parameters
         ----------
-        X : (t, d) array or table.
-        return_std : also return their standard deviations, which know of noise, not of bias.
-        kind : as in `test_contrast`.
+        X : (t, d) array or table
+            The points.
+        return_std : bool
+            Also return their standard deviations, which know of noise, not of bias.
+        kind : str
+            As in `test_contrast`.
 
         Returns
         -------
-        gradient : (t, d), or (t, d, q) for several targets, in units of y for one of the feature.
-        std : the same shape and units, if asked for.
+        gradient : (t, d) array
+            In units of y per unit of the feature; (t, d, q) for several targets.
+        std : (t, d) array
+            The same shape and units, if asked for.
 
         Examples
         --------
@@ -240,15 +266,21 @@ class Questions:
 
         Parameters
         ----------
-        X : (t, d) array or table; the training rows, with their weights, unless given.
-        sample_weight : (t,), weights of the rows of X in the average; 1 unless given.
-        kind : as in `test_contrast`.
-        confidence_level : of the intervals.
+        X : (t, d) array or table
+            The rows over which effects are averaged; the training rows, with their weights, unless
+            given.
+        sample_weight : (t,) array
+            Weights of the rows of X in the average; 1 unless given.
+        kind : str
+            As in `test_contrast`.
+        confidence_level : float
+            Of the intervals.
 
         Returns
         -------
-        effects : a table with a row for each feature: print it, take its columns, make it a data
-            frame with ``to_frame()``, or a picture with `effect_plots.plot_marginal_effects`.
+        effects : MarginalEffects
+            A table with a row for each feature: print it, take its columns, make it a data frame
+            with ``to_frame()``, or a picture with `effect_plots.plot_marginal_effects`.
 
         Examples
         --------
@@ -330,37 +362,6 @@ class Questions:
         """unit times one number for each target, along a last axis where there are several."""
         return unit * factors[0] if self._single_target else unit[..., None] * factors
 
-    def _known_kind(self, kind: str | None) -> str:
-        kind = self._kind if kind is None else kind
-        self._check_kind(kind)
-        return kind
-
-    def _covariance_kind(self, kind: str | None) -> str:
-        kind = self._known_kind(kind)
-        if kind == "bias2":
-            raise ValueError(
-                "kind='bias2' is a bound on a squared bias, which has no covariance: give "
-                "'gp', or a kind of variance of the mean."
-            )
-        return kind
-
-    def _kind_of_the_mean(self, kind: str | None) -> str:
-        check_is_fitted(self)
-        kind = self._own_kind if kind is None else kind
-        self._check_kind(kind)
-        if kind not in _OF_THE_MEAN:
-            known = [repr(name) for name in self._kinds if name in _OF_THE_MEAN]
-            raise ValueError(
-                f"Standard deviations are those of the mean, in units of y, which kind={kind!r} is "
-                f"not: give {' or '.join(known)}."
-            )
-        return kind
-
-    @property
-    @abstractmethod
-    def _own_kind(self) -> str:
-        """The kind that is the variance of the mean which is predicted."""
-
     @abstractmethod
     def _covariance(self, query: Query, kind: str) -> Array:
         """For unit noise, or in the kernel's own units: (t, t)."""
@@ -375,9 +376,6 @@ class Questions:
 
     @abstractmethod
     def _question(self, X: Any) -> AtPoints: ...
-
-    @abstractmethod
-    def _check_kind(self, kind: Any) -> None: ...
 
     @abstractmethod
     def _shaped(self, values: Array) -> Array: ...

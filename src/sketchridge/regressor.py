@@ -10,23 +10,21 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils import Tags, check_array, check_consistent_length
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchridge.checks import (
     check_appendable,
     check_interval,
-    check_noise_variance,
     check_parameters,
-    check_range,
     check_times,
     checked_precisions,
-    checked_weights,
     explained,
 )
 from sketchridge.dask_input import asked_lazily, computed, is_dask
 from sketchridge.data import Data, prepared
 from sketchridge.found import Found
+from sketchridge.inputs import validated
 from sketchridge.kernels import Precomputed, candidates
 from sketchridge.notices import warn
 from sketchridge.progress import status
@@ -43,11 +41,9 @@ _SILENT = 1e-12  # share of the noise variance below which a point is far from a
 class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
     """A regressor with one fitted object behind it, ``_fitted``, which never changes."""
 
-    width_factor: float | None = (
-        None  # of intervals, for campaigns, whose kernel was learned before
-    )
+    width_factor: float | None = None  # of intervals, for campaigns: their kernel is learned apart
+    _one_target: bool
     _std_kind: str  # the variance behind predict(return_std=True)
-    _kinds: tuple[str, ...]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
@@ -63,14 +59,23 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
 
         Parameters
         ----------
-        X : (n, d) array or table, or the (n, n) kernel matrix for kernel="precomputed".
-        y : (n,) or (n, q).
-        sample_weight : (n,), precisions: row i has the noise variance σ²/w_i. 1 unless given.
+        X : (n, d) array or table
+            The rows, or the (n, n) kernel matrix for kernel="precomputed".
+        y : (n,) or (n, q) array
+            The targets.
+        sample_weight : (n,) array
+            Precisions: row i has the noise variance σ²/w_i. 1 unless given.
+
+        Returns
+        -------
+        self : the estimator
+            Fitted.
         """
         self._check_parameters()
         done = copy.copy(self)
         X = done._rows_of(X) if is_dask(X) else X
-        X, Y, w = done._validated(X, computed(y), computed(sample_weight), reset=True)
+        given = (X, computed(y), computed(sample_weight))
+        X, Y, w, done._one_target = validated(done, *given, targets=None)
         settings = self._settings(None)
         if hasattr(X, "by_rows"):  # rows on a cluster stay there
             settings = replace(settings, backend=X.backend)
@@ -83,14 +88,35 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Append rows: the kernel with its bandwidths is kept, and the sketch drawn so far, which
-        may grow; λ is chosen anew."""
+        may grow; λ is chosen anew.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`
+            The further rows; a first call is a fit.
+
+        Returns
+        -------
+        self : the estimator
+            Fitted to all rows.
+
+        Examples
+        --------
+        >>> from sketchridge import ExactKernelRidge
+        >>> X = np.linspace(0, 1, 20)[:, None]
+        >>> y = np.sin(6 * X[:, 0])
+        >>> model = ExactKernelRidge("gaussian", bandwidth=0.3, alpha=0.1)
+        >>> parts = model.fit(X[::2], y[::2]).partial_fit(X[1::2], y[1::2])
+        >>> np.allclose(parts.predict(X), model.fit(X, y).predict(X))
+        True
+        """
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y, sample_weight)
         self._check_parameters()
         check_appendable(self._fitted)
         done = copy.copy(self)
         given = (computed(each) for each in (X, y, sample_weight))
-        X, Y, w = done._validated(*given, reset=False)
+        X, Y, w, _ = validated(done, *given, targets=len(self._fitted.noise))
         self._fitted.kernel.check_domain(X)
         with status("Appending rows") as say:
             fitted = self._extended(self._settings(self._fitted), X, Y, w, say)
@@ -102,18 +128,24 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
 
         Parameters
         ----------
-        X : (t, d) array or table.
-        return_std : also return the standard deviation of the predicted mean. It holds neither the
-            noise of a new observation (see `predict_interval`) nor the bias (see
-            `variance(kind="bias2")`), and goes to zero far from the data.
-        return_cov : return the covariance of the predicted mean instead, whose diagonal is the
-            square of that. A posterior's is `covariance(X, kind="gp")`.
+        X : (t, d) array or table
+            The points.
+        return_std : bool
+            Also return the standard deviation of the predicted mean. It holds neither the noise of
+            a new observation (see `predict_interval`) nor the bias (see `variance(kind="bias2")`),
+            and goes to zero far from the data.
+        return_cov : bool
+            Return the covariance of the predicted mean instead, whose diagonal is the square of
+            that. A posterior's is `covariance(X, kind="gp")`.
 
         Returns
         -------
-        mean : (t,), or (t, q) for several targets, in units of y.
-        std : the same shape and units, if asked for.
-        cov : (t, t), or (t, t, q), in units of y², if asked for.
+        mean : (t,) array
+            In units of y; (t, q) for several targets.
+        std : (t,) array
+            The same shape and units, if asked for.
+        cov : (t, t) array
+            In units of y², if asked for; (t, t, q) for several targets.
 
         Examples
         --------
@@ -163,19 +195,25 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
 
         Parameters
         ----------
-        X : (t, d) array or table.
-        confidence_level : the share of intervals that are to hold, between 0 and 1.
-        include_noise : for a new observation; otherwise for the function, mean ± c √gp(x).
-        method : "loo", c such that so many training rows lie within when each is predicted without
+        X : (t, d) array or table
+            The points.
+        confidence_level : float
+            The share of intervals that are to hold, between 0 and 1.
+        include_noise : bool
+            For a new observation; otherwise for the function, mean ± c √gp(x).
+        method : str
+            "loo", c such that so many training rows lie within when each is predicted without
             itself, which holds whatever the distribution of the noise; or "gaussian", by the
             quantiles of a normal distribution of variance `predictive_variance`.
-        side : "both", or "lower" or "upper" for a bound on one side, the other being infinite.
-        sample_weight : (t,), precisions of the new observations, 1 unless given: σ²/w is their
-            noise variance.
+        side : str
+            "both", or "lower" or "upper" for a bound on one side, the other being infinite.
+        sample_weight : (t,) array
+            Precisions of the new observations, 1 unless given: σ²/w is their noise variance.
 
         Returns
         -------
-        low, high : each (t,), or (t, q) for several targets, in units of y.
+        low, high : (t,) arrays
+            In units of y; (t, q) for several targets.
 
         Examples
         --------
@@ -214,9 +252,17 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
         ŝ² is the amplitude for which leave-one-out errors are as large as predicted. Unlike the
         variance of the mean it knows of bias and does not vanish far from the data.
 
+        Parameters
+        ----------
+        X : (t, d) array or table
+            The points.
+        include_noise : bool
+            For a new observation; otherwise for the function.
+
         Returns
         -------
-        variance : (t,), or (t, q) for several targets, in units of y².
+        variance : (t,) array
+            In units of y²; (t, q) for several targets.
         """
         query = self._question(X)
         found = self._fitted.predictive
@@ -224,8 +270,20 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
         return self._shaped(found.variance(self._gp(query), share, include_noise))
 
     def log_density(self, X: Any, y: Any) -> Array:
-        """log p(y) of observations y (t,) or (t, q) at the rows of X, by a Student t that is fitted
-        to the leave-one-out scores: (t,), or (t, q) for several targets."""
+        """log p(y) of observations, by a Student t that is fitted to the leave-one-out scores.
+
+        Parameters
+        ----------
+        X : (t, d) array or table
+            The points.
+        y : (t,) or (t, q) array
+            What was observed there.
+
+        Returns
+        -------
+        density : (t,) array
+            The natural logarithm of a density per unit of y; (t, q) for several targets.
+        """
         query = self._question(X)
         Y = np.asarray(y, dtype=float).reshape(len(query), -1)
         mean = self._fitted.mean(query)
@@ -235,8 +293,20 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
         return self._shaped(self._fitted.predictive.log_density(Y, mean, self._gp(query), share))
 
     def noise_at(self, X: Any) -> Array:
-        """σ²(x), the noise variance of a new observation of weight 1: (t,), or (t, q), in units of
-        y². It is the same everywhere unless noise="varying" has found otherwise."""
+        """σ²(x), the noise variance of a new observation of weight 1.
+
+        It is the same everywhere unless noise="varying" has found otherwise.
+
+        Parameters
+        ----------
+        X : (t, d) array or table
+            The points.
+
+        Returns
+        -------
+        variance : (t,) array
+            In units of y²; (t, q) for several targets.
+        """
         query = self._question(X)
         share = np.broadcast_to(self._fitted.noise_share(query), len(query))
         return self._shaped(np.outer(share, self._fitted.noise))
@@ -298,56 +368,6 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
                 "says nothing about them: their mean and standard deviation are 0. Use "
                 "fit_intercept=True, a larger bandwidth, or look at variance(X, kind='gp')."
             )
-
-    def _check_kind(self, kind: Any) -> None:
-        if kind not in self._kinds:
-            raise ValueError(
-                f"Unknown kind of variance {kind!r} for {type(self).__name__}: give one of "
-                f"{', '.join(map(repr, self._kinds))}."
-            )
-
-    def _validated(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool
-    ) -> tuple[Array, Array, Array]:
-        """X (n, d), Y (n, q) and w (n,) in float64, with scikit-learn's checks.
-
-        Called on a copy of the estimator, since it sets what scikit-learn remembers of the data.
-        """
-        for name, given in (("X", X), ("y", y)):
-            if np.ma.is_masked(given):
-                raise ValueError(f"{name} has masked values: fill or drop them first.")
-            check_times(name, given)
-        try:
-            if hasattr(X, "by_rows"):  # on a cluster, where it was checked
-                y = check_array(y, ensure_2d=False, dtype=float, input_name="y")
-                check_consistent_length(X, y)
-            else:
-                X, y = self._checked(X, y, reset)
-            Y = y.reshape(len(y), -1).astype(float)
-        except (TypeError, ValueError) as error:
-            raise explained(error) from None
-        if reset:
-            self._one_target = y.ndim == 1
-        elif Y.shape[1] != len(self._fitted.noise):
-            raise ValueError(
-                f"y has {Y.shape[1]} targets, but the estimator was fitted with "
-                f"{len(self._fitted.noise)}."
-            )
-        check_noise_variance(self.noise_variance, Y.shape[1])
-        check_range(Y)
-        return X, Y, checked_weights(sample_weight, X)
-
-    def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
-        return validate_data(
-            self,
-            X,
-            y,
-            reset=reset,
-            dtype=float,
-            multi_output=True,
-            y_numeric=True,
-            ensure_min_samples=1 + reset,
-        )
 
     def _check_parameters(self) -> None:
         """Check every parameter that needs no data."""
