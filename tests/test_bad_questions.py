@@ -85,8 +85,8 @@ def test_certificate_before_fit():
     [
         (ExactKernelRidge, "v2", "'v1', 'gp', 'bias2'"),
         (ExactKernelRidge, "V1", "'v1', 'gp', 'bias2'"),
-        (SketchedKernelRidge, "v4", "'v2', 'v3', 'vbar', 'gp', 'bias2'"),
-        (SketchedKernelRidge, None, "'v2', 'v3', 'vbar', 'gp', 'bias2'"),
+        (SketchedKernelRidge, "v4", "'v2', 'v3', 'vbar', 'vtheta', 'gp', 'bias2'"),
+        (SketchedKernelRidge, None, "'v2', 'v3', 'vbar', 'vtheta', 'gp', 'bias2'"),
     ],
 )
 def test_unknown_kinds_of_variance(cls, kind, known):

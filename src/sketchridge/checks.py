@@ -233,10 +233,10 @@ def checked_value(value: Any, shape: tuple[int, ...]) -> Array:
 
 def check_refinement(kind: str, refine: Any, tol: Any, return_bound: bool) -> None:
     """Raise ValueError where there is nothing to refine, or steps or tolerance make no sense."""
-    if kind not in ("v1", "v2", "vbar") and (refine or return_bound):
+    if kind not in ("v1", "v2", "vbar", "vtheta") and (refine or return_bound):
         raise ValueError(
-            "refine and return_bound lead from 'v2' or 'vbar' to 'v1'; there is nothing to refine "
-            f"in kind={kind!r}."
+            "refine and return_bound lead from 'v2', 'vbar' or 'vtheta' to 'v1'; there is nothing "
+            f"to refine in kind={kind!r}."
         )
     if not isinstance(refine, Integral) or isinstance(refine, bool) or refine < 0:
         raise ValueError(f"refine must be a whole number of steps from 0 up, got {refine!r}.")

@@ -12,7 +12,7 @@ from scipy.linalg import lapack
 
 from sketchridge.backends import Tall
 from sketchridge.dense import DenseRidge
-from sketchridge.query import Query
+from sketchridge.query import Query, Theta, share_at
 from sketchridge.refine import v1
 from sketchridge.ridge import Ridge
 
@@ -23,17 +23,17 @@ _MATRICES = 5  # (t, t) that are there at once
 
 
 def sketched_covariance(ridge: Ridge, query: Query, kind: str) -> Array:
-    """The covariance of the kind "v2", "vbar", "v3" or "gp": (t, t)."""
+    """The covariance of the kind "v2", "vbar", "vtheta", "v3" or "gp": (t, t)."""
     ridge.sample.backend.reserve(_MATRICES * len(query) ** 2, _what(query))
     if kind == "v3":
         return _v3(ridge, query)
     if kind == "gp":
         return _gp(ridge, query)
-    return _weighted(ridge, query, {"v2": 1.0, "vbar": 0.5}[kind])
+    return _weighted(ridge, query, ridge.theta_of(kind))
 
 
 def refined_covariance(
-    ridge: Ridge, query: Query, *, theta: float, tol: float, first: str, step: str
+    ridge: Ridge, query: Query, *, theta: Theta, tol: float, first: str, step: str
 ) -> Array:
     """That of V1, from weights refined to a tolerance: (t, t). They are all held: (n, t)."""
     ridge.sample.backend.reserve(_MATRICES * len(query) ** 2, _what(query))
@@ -69,7 +69,7 @@ def half(C: Array) -> Array:
     return R
 
 
-def _weighted(ridge: Ridge, query: Query, theta: float) -> Array:
+def _weighted(ridge: Ridge, query: Query, theta: Theta) -> Array:
     """The Gram matrix of θ(k_x − [T e] C)/λ over blocks of training rows."""
     sample = ridge.sample
     right = ridge.fitting(query, theta).T  # (r + 1, t)
@@ -82,7 +82,8 @@ def _weighted(ridge: Ridge, query: Query, theta: float) -> Array:
         fitted = wide.rows(rows.start, rows.stop) @ right
         left = k.map(lambda k, f: k - f, fitted)
         total += left.gram(weights=sample.weights.rows(rows.start, rows.stop))
-    total *= theta**2 * ridge.scale / sample.total
+    share = np.broadcast_to(share_at(theta, query), len(query))
+    total *= np.outer(share, share) * (ridge.scale / sample.total)
     return total if query.formed_once else _with_diagonal(total, ridge.mixed(query, theta))
 
 

@@ -95,8 +95,7 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
 
     _fitted: Fitted
     sketch_limit: int | None = None  # rows of an automatic sketch, for campaigns; the backend says
-    _std_kind = "vbar"
-    _kinds = ("v1", "v2", "v3", "vbar", "gp", "bias2")
+    _kinds = ("v1", "v2", "v3", "vbar", "vtheta", "gp", "bias2")
     _kind = "v2"
 
     def __init__(
@@ -148,18 +147,19 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
         kind : str
             "v1", the exact variance of the exact mean, by refinement; "v2", its sketched estimate
             in the paper; "v3", the variance of the sketched mean; "vbar", from the average of the
-            weights behind v2 and v3 and far nearer to v1 than either; all in units of y². "gp",
-            the posterior variance, and "bias2", the worst squared bias over the unit ball, are of
-            the sketched model and in units of the kernel. The first four go to zero far from the
-            data, gp and bias2 do not.
+            weights behind v2 and v3 and far nearer to v1 than either; "vtheta", the same with a
+            smaller share of v2 where the sketch misses more, for sketches that are too small for
+            vbar; all in units of y². "gp", the posterior variance, and "bias2", the worst squared
+            bias over the unit ball, are of the sketched model and in units of the kernel. The
+            first five go to zero far from the data, gp and bias2 do not.
         refine : int
-            Steps from "v2" or "vbar" toward V1, each a product with the whole kernel matrix:
-            O(n²) per point.
+            Steps from "v2", "vbar" or "vtheta" toward V1, each a product with the whole kernel
+            matrix: O(n²) per point.
         tol : float
             The largest relative error of "v1"; 0.01 unless given.
         return_bound : bool
-            Also return a rigorous bound on |√V1 − √variance|, rounding included, for "v1", "v2"
-            and "vbar".
+            Also return a rigorous bound on |√V1 − √variance|, rounding included, for "v1", "v2",
+            "vbar" and "vtheta".
 
         Returns
         -------
@@ -238,7 +238,7 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
             first, step = self._ways(tol)
             refined = v1(fitted.ridge, query, theta=0.5, tol=tol, first=first, step=step)
         elif refine or return_bound:
-            theta = {"v2": 1.0, "vbar": 0.5}[kind]
+            theta = fitted.ridge.theta_of(kind)
             refined = refined_variance(fitted.ridge, query, theta=theta, steps=int(refine))
         else:
             return self._variance(query, kind), None
@@ -251,6 +251,10 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
         fitted = self._fitted
         scales, ratio = fitted.sample.scales, fitted.ratio
         return fitted.plan.first(scales, ratio, tol), fitted.plan.step(scales, ratio)
+
+    @property
+    def _std_kind(self) -> str:
+        return "vbar" if self.gap_ <= _LARGE_GAP else "vtheta"
 
     @property
     def _own_kind(self) -> str:

@@ -25,6 +25,7 @@ __all__ = [
     "v3",
     "v3_as_printed",
     "vbar",
+    "vtheta",
 ]
 
 Array = np.ndarray
@@ -82,6 +83,25 @@ def vbar(K: Array, S: Array, k_x: Array, lam: float, sigma2: float = 1.0) -> Arr
     z2 = (k_x - A @ _solve(B, A.T @ k_x)) / lam
     z3 = A @ _solve(B, S @ k_x)
     return sigma2 / len(K) ** 2 * (((z2 + z3) / 2) ** 2).sum(axis=0)
+
+
+def vtheta(K: Array, S: Array, k_x: Array, k_xx: Array, lam: float, sigma2: float = 1.0) -> Array:
+    """V_θ(x) = σ²/n² · ‖θ z₂ + (1 − θ) z₃‖² with θ(x) = min(½, λ/(λ + 3ρ/2)): (t,).
+
+    ρ(x) = ‖k_x − k̂_x‖²/(n c(x)), where c(x) = k(x,x) − k̂(x,x), is the Rayleigh quotient of K at
+    what the sketch misses of k(x, ·). k_xx (t,) holds k(x,x).
+    """
+    n = len(K)
+    A, s = K @ S.T, S @ k_x
+    B = lam * S @ A + A.T @ A
+    z2 = (k_x - A @ _solve(B, A.T @ k_x)) / lam
+    z3 = A @ _solve(B, s)
+    half = _solve(S @ A, s)
+    c = k_xx - (s * half).sum(axis=0) / n
+    missed = ((k_x - A @ half) ** 2).sum(axis=0) / n
+    rho = np.divide(missed, c, out=np.zeros_like(c), where=c > 1e-12 * k_xx)
+    theta = np.minimum(0.5, lam / (lam + 1.5 * rho))
+    return sigma2 / n**2 * ((theta * z2 + (1 - theta) * z3) ** 2).sum(axis=0)
 
 
 def gcv(K: Array, y: Array, lam: float) -> float:

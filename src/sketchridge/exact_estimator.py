@@ -59,7 +59,6 @@ class ExactKernelRidge(KernelRegressor):
     """
 
     _fitted: ExactFitted
-    _std_kind = "v1"
     _kinds = ("v1", "gp", "bias2")
     _kind = "v1"
 
@@ -114,6 +113,10 @@ class ExactKernelRidge(KernelRegressor):
         self._check_kind(kind)
         with status("Computing variances"):
             return self._variance(query, kind)
+
+    @property
+    def _std_kind(self) -> str:
+        return "v1"
 
     @property
     def _own_kind(self) -> str:

@@ -183,8 +183,9 @@ class FoundSketch(Found):
 
     @property
     def sketch_error_(self) -> float:
-        """float : how far V̄ may be from V1, relative, at 95% of points: predicted from the gap, by
-        a table that held in 90% of problems (docs/averaged-variance.md). Not a bound."""
+        """float : how far the square of `return_std` may be from V1, relative, at 95% of points:
+        predicted from the gap, by a table that held in 90% of problems
+        (docs/averaged-variance.md). Not a bound."""
         return tuning.predicted_error(self._found.gap)
 
 

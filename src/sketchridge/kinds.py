@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 __all__ = ["Kinds"]
 
-_OF_THE_MEAN = ("v1", "v2", "v3", "vbar")  # kinds in units of y²
+_OF_THE_MEAN = ("v1", "v2", "v3", "vbar", "vtheta")  # kinds in units of y²
 
 
 class Kinds:
@@ -50,6 +50,11 @@ class Kinds:
                 f"not: give {' or '.join(known)}."
             )
         return kind
+
+    @property
+    @abstractmethod
+    def _std_kind(self) -> str:
+        """The kind behind predict(return_std=True)."""
 
     @property
     @abstractmethod

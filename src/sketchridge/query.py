@@ -21,7 +21,7 @@ from sketchridge.factor import Factor, Sample
 from sketchridge.precision import cancelled
 from sketchridge.rows import positions
 
-__all__ = ["AtPoints", "Contrasts", "Functionals", "Query"]
+__all__ = ["AtPoints", "Contrasts", "Functionals", "Query", "Share", "Theta", "share_at"]
 
 Array = np.ndarray
 _RANGE = 1e9  # coordinates whose powers float32 may not hold
@@ -275,3 +275,12 @@ class Contrasts(Functionals):
 
 def _dense(A: Any) -> Array:
     return A.toarray() if issparse(A) else A
+
+
+Share = float | Array  # of V2's weights, for all that is asked or for each: (t,)
+Theta = float | Callable[[Query], Array]  # the same, or by a function of what is asked
+
+
+def share_at(theta: Theta, query: Query) -> Share:
+    """θ, or one for each functional where a function is given."""
+    return theta(query) if callable(theta) else theta

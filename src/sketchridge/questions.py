@@ -44,9 +44,9 @@ class Questions(Kinds):
         X : (t, d) array or table
             The points. Memory and result are t×t; the data are read in blocks.
         kind : str
-            As in `variance`, without "bias2": "v1", "v2", "v3" and "vbar", the covariance of the
-            mean, in units of y²; "gp", the posterior covariance, in units of the kernel. That of
-            `variance` unless given.
+            As in `variance`, without "bias2": "v1", "v2", "v3", "vbar" and "vtheta", the
+            covariance of the mean, in units of y²; "gp", the posterior covariance, in units of the
+            kernel. That of `variance` unless given.
 
         Returns
         -------

@@ -16,7 +16,7 @@ import numpy as np
 from sketchridge.backends import Tall
 from sketchridge.precision import EPS, rounding
 from sketchridge.progress import status
-from sketchridge.query import Query
+from sketchridge.query import Query, Theta, share_at
 from sketchridge.ridge import Ridge
 from sketchridge.system import System, norms
 
@@ -46,7 +46,7 @@ class Refined:
     bound: Array
 
 
-def refined_variance(ridge: Ridge, query: Query, *, theta: float, steps: int) -> Refined:
+def refined_variance(ridge: Ridge, query: Query, *, theta: Theta, steps: int) -> Refined:
     """The variance of the weights θ z₂ + (1 − θ) z₃ after a number of steps toward V1.
 
     One product with K a step and one for the bound: O(n²) a point each.
@@ -65,7 +65,7 @@ def v1(
     ridge: Ridge,
     query: Query,
     *,
-    theta: float,
+    theta: Theta,
     tol: float,
     first: str,
     step: str,
@@ -254,7 +254,7 @@ def _walk(system: System, Z: Tall, R: Tall, steps: int) -> Tall:
 def _in_blocks(
     ridge: Ridge,
     query: Query,
-    theta: float,
+    theta: Theta,
     block: Callable[[System, Tall, Tall], tuple[Tall, Tall]],
     keep: list[Tall] | None = None,
 ) -> Refined:
@@ -278,8 +278,10 @@ def _in_blocks(
                 sizes = B.sum(lambda b: abs(b).sum(axis=0))
                 scale = np.where(sizes > 0, sizes, 1.0)
             B = B.map(lambda b, s: b / s, small=(scale,))
-            a = ridge.features(some) / scale[:, None] if theta < 1 else None
-            Z, R = block(system, B, system.start(B, a, theta))
+            share = share_at(theta, some)
+            mixed = np.max(share, initial=0.0) < 1
+            a = ridge.features(some) / scale[:, None] if mixed else None
+            Z, R = block(system, B, system.start(B, a, share))
             std[rows] = scale * norms(Z) / total
             left = scale * norms(R) + some.rounding()
             bound[rows] = left / ridge.lam / total + lost * std[rows]

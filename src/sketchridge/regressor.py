@@ -43,7 +43,6 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
 
     width_factor: float | None = None  # of intervals, for campaigns: their kernel is learned apart
     _one_target: bool
-    _std_kind: str  # the variance behind predict(return_std=True)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")

@@ -15,14 +15,16 @@ from sketchridge.backends import Tall
 from sketchridge.basis import Basis, Intercept, Shrinkage, degrees_of_freedom
 from sketchridge.factor import Sample
 from sketchridge.precision import EPS, magnified
-from sketchridge.query import Query
+from sketchridge.query import Query, Share, Theta, share_at
 
 __all__ = ["Ridge"]
 
 Array = np.ndarray
-_Passes = Callable[[Query, float, str], Array]
+_Passes = Callable[[Query, Share, str], Array]
 _FEW = 4096  # rows up to which two passes cost nothing worth saving
 _SUMS = 16  # rounding of a sum over all rows, in ε and by measurement
+_BEYOND = 1.5  # K's eigenvalues along z₂ − z₃ over ρ(x), the best of 1, 1.5 and 2 by measurement
+_EXPLAINED = 64  # c(x) below that many ε of k(x,x) is rounding
 _TINY = np.finfo(float).tiny
 
 
@@ -179,18 +181,50 @@ class Ridge:
         """V̄(x), from the average of the weights behind V2 and V3: (t,). O(nm) a point."""
         return self.mixed(query, 0.5)
 
-    def mixed(self, query: Query, theta: float) -> Array:
+    def vtheta(self, query: Query) -> Array:
+        """V_θ(x), from θ z₂ + (1 − θ) z₃ with the θ of `shares`: (t,). O(nm) a point."""
+        return self.mixed(query, self.shares)
+
+    def theta_of(self, kind: str) -> Theta:
+        """θ of "v2", "vbar" or "vtheta"."""
+        return self.shares if kind == "vtheta" else {"v2": 1.0, "vbar": 0.5}[kind]
+
+    def shares(self, query: Query) -> Array:
+        """θ(x) = min(½, λ/(λ + 1.5 ρ(x))), where ρ(x) = ‖k_x − T a‖²_M/c(x): (t,).
+
+        ρ(x), with c = k(x,x) − aᵀa, is the Rayleigh quotient of K at what the sketch misses of
+        k(x, ·): the scale of the eigenvalues that it lacks there. The first error of
+        θ z₂ + (1 − θ) z₃ vanishes where they are λ(1 − θ)/θ. O(nm) a point.
+        """
+        precision = query.safe(self.precision)
+
+        def block(some: Query) -> Array:
+            squares, products = some.moments(self.sample, self.T, precision)
+            b, a = products.host(), self.features(some)
+            missed = squares - np.einsum("ij,ij->i", a, 2 * b - a * self.basis.E)
+            spread = np.sqrt(squares) + np.sqrt(a**2 @ self._sizes**2)
+            missed -= _SUMS * EPS[precision] * spread**2
+            prior = some.prior()
+            c = prior - np.einsum("ij,ij->i", a, a)
+            clear = (c > _EXPLAINED * EPS["float64"] * prior) & (missed > 0)
+            rho = np.divide(missed, c, out=np.zeros_like(c), where=clear)
+            return np.minimum(0.5, self.lam / (self.lam + _BEYOND * rho))
+
+        return query.in_blocks(self._width, block, formed=True)
+
+    def mixed(self, query: Query, theta: Theta) -> Array:
         """‖θ z₂ + (1 − θ) z₃‖²/Σw for the weights z₂ and z₃ behind V2 and V3, 0 < θ ≤ 1: (t,).
 
-        With z₂ = M^½(k_x − T D b)/λ, b = TᵀMk_x, and z₃ = M^½ T D a it is θ²/λ² times the square of
-        k_x − T D(b − ρλa), ρ = (1 − θ)/θ: nothing cancels that does not cancel in V2. In one pass
+        ``theta`` is a number or, for one at each point, a function such as `shares`. With
+        z₂ = M^½(k_x − T D b)/λ, b = TᵀMk_x, and z₃ = M^½ T D a it is θ²/λ² times the square of
+        k_x − T D(b − ϱλa), ϱ = (1 − θ)/θ: nothing cancels that does not cancel in V2. In one pass
         over the data where a bound on rounding allows it, in two elsewhere.
         """
         careful = self.rounded and not query.formed_once
         passes = self._careful_pass if careful else self._two_passes
         return self._by_passes(query, theta, passes)
 
-    def residual_form(self, query: Query, theta: float) -> Array:
+    def residual_form(self, query: Query, theta: Theta) -> Array:
         """The same as the squared norm of a residual, which loses nothing by rounding: (t,)."""
         return self._by_passes(query, theta, self._two_passes)
 
@@ -218,14 +252,14 @@ class Ridge:
         total = ones - b @ (self.D * self.basis.o)
         return self._squared(squares, b, a, total, 1.0, theta, sizes, precision)
 
-    def _by_passes(self, query: Query, theta: float, passes: _Passes) -> Array:
+    def _by_passes(self, query: Query, theta: Theta, passes: _Passes) -> Array:
         precision = query.safe(self.precision)
 
         def block(some: Query) -> Array:
-            return passes(some, theta, precision)
+            return passes(some, share_at(theta, some), precision)
 
         def again(some: Query) -> Array:
-            return self._two_passes(some, theta, "float64")
+            return self._two_passes(some, share_at(theta, some), "float64")
 
         value = query.in_blocks(self._width, block, formed=True)
         far = np.flatnonzero(self._far(value, precision))
@@ -233,34 +267,40 @@ class Ridge:
             value[far] = query.some(far).in_blocks(self._width, again, formed=True)
         return value
 
-    def _careful_pass(self, query: Query, theta: float, precision: str) -> Array:
+    def _careful_pass(self, query: Query, theta: Share, precision: str) -> Array:
         """One pass, and a second at the points where the first may have rounded too much."""
         first = self._first_pass(query, theta, precision)
         value = first.value
         again = np.flatnonzero(~(first.bound <= self.budget * value) | self._far(value, precision))
         if len(again):
             a = None if first.a is None else first.a[again]
-            value[again] = self._second_pass(query.some(again), theta, first.B[again], a, precision)
+            some = query.some(again)
+            share = theta if isinstance(theta, float) else theta[again]
+            value[again] = self._second_pass(some, share, first.B[again], a, precision)
         return value
 
-    def _first_pass(self, query: Query, theta: float, precision: str) -> _FirstPass:
+    def _first_pass(self, query: Query, theta: Share, precision: str) -> _FirstPass:
         squares, products = query.moments(self.sample, self.wide, precision)
         B = products.host()
         a = self._mixed_in(query, theta)
         total = np.zeros(len(B)) if self.intercept is None else B[:, -1]
-        sizes = np.sqrt(self.basis.E) if self.T.right is None else self.basis.mixed
         b = B[:, : len(self.D)]
         one = query.constant
-        found = self._squared(squares, b, a, total, one, theta, sizes, precision)
+        found = self._squared(squares, b, a, total, one, theta, self._sizes, precision)
         return _FirstPass(*found, B, a)
+
+    @property
+    def _sizes(self) -> Array:
+        """The sizes of the vectors whose products with k_x are TᵀMk_x: (r,)."""
+        return np.sqrt(self.basis.E) if self.T.right is None else self.basis.mixed
 
     def _squared(
         self, squares: Array, b: Array, a: Array | None, total: Array, one: Array | float,
-        theta: float, sizes: Array, precision: str,
+        theta: Share, sizes: Array, precision: str,
     ) -> tuple[Array, Array]:  # fmt: skip
-        """The squared residual s − Σ C(2b − EC) of C = D(b − ρλa), and with an intercept, for which
+        """The squared residual s − Σ C(2b − EC) of C = D(b − ϱλa), and with an intercept, for which
         ``total`` is eᵀMk_x, that of k_x − T C + push·e."""
-        C = (b if a is None else b - _ratio(theta) * self.lam * a) * self.D
+        C = (b if a is None else b - self._beside(a, theta)) * self.D
         value = squares - np.einsum("ij,ij->i", C, 2 * b - C * self.basis.E)
         spread = np.sqrt(squares) + np.sqrt((C**2) @ sizes**2)
         if self.intercept is not None:
@@ -278,36 +318,41 @@ class Ridge:
         usual = self.sample.scales.trace**2 / len(self.sample)
         return value < limit * usual * self.scale
 
-    def _two_passes(self, query: Query, theta: float, precision: str) -> Array:
+    def _two_passes(self, query: Query, theta: Share, precision: str) -> Array:
         B = query.products(self.sample, self.wide, precision).host()
         return self._second_pass(query, theta, B, self._mixed_in(query, theta), precision)
 
     def _second_pass(
-        self, query: Query, theta: float, B: Array, a: Array | None, precision: str
+        self, query: Query, theta: Share, B: Array, a: Array | None, precision: str
     ) -> Array:
         C = self.sample.backend.tall(self._fitting(B, a, query.constant, theta, EPS[precision]))
         squares = query.residual_sqnorm(self.sample, self.wide, C, precision)
         return squares * (theta**2 * self.scale)
 
-    def fitting(self, query: Query, theta: float) -> Array:
+    def fitting(self, query: Query, theta: Theta) -> Array:
         """C with which (k_x − [T e] C)θ/λ are the weights θ z₂ + (1 − θ) z₃, but for M^½, in
         float64: (t, r + 1)."""
 
         def block(some: Query) -> Array:
             B = some.products(self.sample, self.wide, "float64").host()
-            return self._fitting(B, self._mixed_in(some, theta), some.constant, theta, 0.0)
+            share = share_at(theta, some)
+            return self._fitting(B, self._mixed_in(some, share), some.constant, share, 0.0)
 
         return query.in_blocks(self._width, block, formed=True)
 
-    def _fitting(self, B: Array, a: Array | None, one: Array, theta: float, eps: float) -> Array:
+    def _fitting(self, B: Array, a: Array | None, one: Array, theta: Share, eps: float) -> Array:
         C = self.shrink(B[:, : len(self.D)], eps)
         if a is not None:
-            C = C - _ratio(theta) * self.lam * self.shrink(a, eps)
+            C = C - self._beside(self.shrink(a, eps), theta)
         if self.intercept is None:
             return C
         return np.column_stack([C, -self._push(B[:, -1], a, one, theta)])
 
-    def _push(self, total: Array, a: Array | None, one: Array | float, theta: float) -> Array:
+    def _beside(self, a: Array, theta: Share) -> Array:
+        """ϱλa: (t, r)."""
+        return (a.T * (_ratio(theta) * self.lam)).T
+
+    def _push(self, total: Array, a: Array | None, one: Array | float, theta: Share) -> Array:
         """How far along e the residual is moved, so that the weights have the sum 1, or what the
         functional makes of the constant: (t,)."""
         assert self.intercept is not None
@@ -316,8 +361,8 @@ class Ridge:
             missing = missing + _ratio(theta) * self.lam * self.missing(a, one)
         return missing / self.intercept.gap
 
-    def _mixed_in(self, query: Query, theta: float) -> Array | None:
-        return self.features(query) if theta < 1 else None
+    def _mixed_in(self, query: Query, theta: Share) -> Array | None:
+        return self.features(query) if np.max(theta, initial=0.0) < 1 else None
 
     def features(self, query: Query) -> Array:
         """a(x) = Vᵀψ(x), the features of the sketched model in its eigenbasis: (t, r)."""
@@ -345,6 +390,6 @@ class _FirstPass:
     a: Array | None  # (t, r)
 
 
-def _ratio(theta: float) -> float:
-    """ρ = (1 − θ)/θ, the share of z₃ for one of z₂."""
+def _ratio(theta: Share) -> Share:
+    """ϱ = (1 − θ)/θ, the share of z₃ for one of z₂."""
     return (1 - theta) / theta

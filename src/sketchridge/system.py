@@ -13,6 +13,7 @@ import numpy as np
 
 from sketchridge.backends import Tall
 from sketchridge.certify import root_weights
+from sketchridge.query import Share
 from sketchridge.ridge import Ridge
 
 __all__ = ["System", "norms"]
@@ -83,12 +84,13 @@ class System:
         Z = R.map(lambda r, f, m: (r - f * m) / lam, fitted, self.root)
         return self._moved(Z, 0.0)
 
-    def start(self, B: Tall, a: Array | None, theta: float) -> Tall:
+    def start(self, B: Tall, a: Array | None, theta: Share) -> Tall:
         """θ z₂ + (1 − θ) z₃ from k = B (n, t) and a(x) (t, r), which z₂ alone does not need."""
         Z = self.precondition(B)
         if a is not None:
             fitted = self.ridge.basis.factor.F @ (self.ridge.basis.V @ self.ridge.shrink(a).T)
-            Z = Z.map(lambda z, f, m: theta * z + (1 - theta) * f * m, fitted, self.root)
+            share = np.broadcast_to(theta, len(a))
+            Z = Z.map(lambda z, f, m, s: s * z + (1 - s) * f * m, fitted, self.root, small=(share,))
         return self.normalized(Z)
 
     def normalized(self, Z: Tall, columns: Array | None = None) -> Tall:
