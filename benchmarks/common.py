@@ -25,6 +25,7 @@ __all__ = [
     "RESULTS",
     "ChildFailed",
     "Claim",
+    "append_csv",
     "growth_exponent",
     "isolated",
     "loglog_figure",
@@ -145,6 +146,17 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
+        writer.writerows(rows)
+
+
+def append_csv(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Add rows to a file, which is begun where there is none: what is done is kept."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    begins = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        if begins:
+            writer.writeheader()
         writer.writerows(rows)
 
 

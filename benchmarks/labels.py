@@ -21,7 +21,7 @@ import csv
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from sketchridge import ActiveLearner
 
 Array = np.ndarray
 Rows = list[dict[str, Any]]
+Cell = tuple[str, str, int]  # table, strategy and seed
 SEEDS = 10
 POOL = 4_000
 TESTED = 2_000
@@ -49,6 +50,7 @@ OURS = {  # acquisition and score
     DEFAULT: ("weighted", "v2"),
     "weighted gp": ("weighted", "gp"),
     "ivr": ("ivr", "v2"),
+    "mixed": ("mixed", "v2"),
 }
 LANDMARKS = 512  # of the features in which LCMD measures distances
 WORST, WANTED = 1.03, 0.90  # of the labels of uniform draws
@@ -266,6 +268,12 @@ def read(paths: list[Path]) -> Rows:
     return rows
 
 
+def cells(seeds: Iterable[int], tables: Sequence[str], strategies: Sequence[str]) -> list[Cell]:
+    """What there is to measure, seed by seed, those first that take long."""
+    slow = sorted(strategies, key=lambda s: s != UNIFORM)
+    return [(t, s, i) for i in seeds for s in slow for t in reversed(tables)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, help="the folder with tables/, flights and weather")
@@ -289,13 +297,14 @@ def main() -> None:
         parser.error("--data is needed to measure: the folder with tables/, flights and weather")
     os.environ["OMP_NUM_THREADS"] = "1"
     seeds = range(options.first_seed, options.first_seed + options.seeds)
-    cells = [(t, s, i) for i in seeds for t in reversed(options.tables) for s in options.strategies]
-    work = Parallel(n_jobs=options.jobs)
-    parts = work(delayed(measured)(*cell, options.data, options.limit) for cell in cells)
-    rows = [row for part in parts for row in part]
-    common.write_csv(options.out / f"{options.name}.csv", rows)
+    path = options.out / f"{options.name}.csv"
+    path.unlink(missing_ok=True)
+    todo = cells(seeds, options.tables, options.strategies)
+    work = Parallel(n_jobs=options.jobs, return_as="generator_unordered")
+    for rows in work(delayed(measured)(*cell, options.data, options.limit) for cell in todo):
+        common.append_csv(path, rows)
     if options.name == "labels":
-        report(rows, options.out, command)
+        report(read([path]), options.out, command)
 
 
 if __name__ == "__main__":

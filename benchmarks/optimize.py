@@ -14,10 +14,11 @@ not installed are left out.
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +33,7 @@ from settings import automatic_ridge
 from sketchridge import ActiveLearner
 
 Array = np.ndarray
+Rows = list[dict[str, Any]]
 OURS = "sketchridge"
 SEEDS = 20
 FIRST = 10  # labels that all begin with
@@ -219,7 +221,7 @@ def measured(name: str, method: str, seed: int, limit: float) -> dict[str, Any]:
     return row
 
 
-def report(rows: list[dict[str, Any]], out: Path, command: str) -> None:
+def report(rows: Rows, out: Path, command: str) -> None:
     lines = []
     claims = []
     for name in dict.fromkeys(r["function"] for r in rows):
@@ -261,8 +263,29 @@ def report(rows: list[dict[str, Any]], out: Path, command: str) -> None:
     )
 
 
-def _pace(rows: list[dict[str, Any]]) -> float:
+def _pace(rows: Rows) -> float:
     return float(sum(r["seconds"] for r in rows) / max(sum(r["labels"] - FIRST for r in rows), 1))
+
+
+def read(paths: list[Path]) -> Rows:
+    """Rows of earlier runs, which may be parts of one, in an order of their own."""
+    rows: Rows = []
+    for path in paths:
+        with path.open() as file:
+            for row in csv.DictReader(file):
+                numbers = {k: float(row[k]) for k in ("regret", "near", "seconds")}
+                counts = {k: int(row[k]) for k in ("seed", "labels")}
+                rows.append({**row, **numbers, **counts, "found": row["found"] == "True"})
+    order = [OURS, "BoTorch", "Optuna"]
+    return sorted(rows, key=lambda r: (r["function"], order.index(r["method"]), r["seed"]))
+
+
+def cells(
+    seeds: Iterable[int], functions: Sequence[str], methods: Sequence[str]
+) -> list[tuple[str, str, int]]:
+    """What there is to measure, those first that take long."""
+    slow = sorted(methods, key=lambda m: m != "BoTorch")
+    return [(f, m, s) for f in reversed(functions) for m in slow for s in seeds]
 
 
 def main() -> None:
@@ -273,19 +296,22 @@ def main() -> None:
     parser.add_argument("--functions", nargs="+", default=list(PROBLEMS))
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one run")
+    parser.add_argument("--report", nargs="+", type=Path, help=".csv files to put together")
     options = parser.parse_args()
-    os.environ["OMP_NUM_THREADS"] = "1"
-    cells = [
-        (f, m, s)
-        for f in reversed(options.functions)
-        for s in range(options.seeds)
-        for m in options.methods
-    ]
-    work = Parallel(n_jobs=options.jobs)
-    rows = work(delayed(measured)(f, m, s, options.limit) for f, m, s in cells)
-    common.write_csv(options.out / "optimize.csv", rows)
     command = f"python benchmarks/optimize.py --seeds {options.seeds} --jobs {options.jobs}"
-    report(rows, options.out, command)
+    path = options.out / "optimize.csv"
+    if options.report:
+        rows = read(options.report)
+        common.write_csv(path, rows)
+        report(rows, options.out, command)
+        return
+    os.environ["OMP_NUM_THREADS"] = "1"
+    path.unlink(missing_ok=True)
+    todo = cells(range(options.seeds), options.functions, options.methods)
+    work = Parallel(n_jobs=options.jobs, return_as="generator_unordered")
+    for row in work(delayed(measured)(*cell, options.limit) for cell in todo):
+        common.append_csv(path, [row])
+    report(read([path]), options.out, command)
 
 
 if __name__ == "__main__":

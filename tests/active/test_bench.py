@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from sketchridge import ActiveLearner, ExactKernelRidge, SketchedKernelRidge
 from sketchridge.active import parts as parts_module
+from sketchridge.active import relearn
 from sketchridge.active.sql import SQLStore
 
 P = 120
@@ -235,39 +236,52 @@ def labeled_up_to(learner, count):
     learner.ask(1)
 
 
-def test_the_kernel_is_learned_when_labels_have_doubled(url, monkeypatch):
-    from sketchridge.active import models
-
+def test_the_kernel_is_learned_again_as_labels_grow(url, monkeypatch):
     calls = []
-    learned = models.learned_kernel
+    learned = relearn.learned_kernel
 
     def counted(estimator, X, y):
         calls.append(len(X))
         return learned(estimator, X, y)
 
-    monkeypatch.setattr(models, "learned_kernel", counted)
+    monkeypatch.setattr(relearn, "learned_kernel", counted)
     learner = new("automatic", store=url)
-    for count in (30, 49, 60, 80, 105):
+    for count in (20, 30, 36, 60, 74, 80):
         labeled_up_to(learner, count)
-    assert calls == [60, 105]
+    assert calls == [30, 60, 80]
     rounds = SQLStore.open(url).rounds()
     kernels = [r.kernel for r in rounds]
-    assert [kernel is not None for kernel in kernels] == [False, False, True, False, True]
-    assert kernels[2]["kernel"] in ("gaussian", "matern32", "matern52")
-    assert kernels[2]["alpha"] > 0
-    assert kernels[2]["widths"] >= 1
+    assert [kernel is not None for kernel in kernels] == [False, True, False, True, False, True]
+    assert kernels[3]["kernel"] in ("gaussian", "matern32", "matern52", "laplacian")
+    assert kernels[3]["alpha"] > 0
+    assert kernels[3]["widths"] >= 1
     again = ActiveLearner.resume(url)
     assert again.preview(5).tolist() == learner.preview(5).tolist()
     np.testing.assert_array_equal(again.estimator_.predict(X), learner.estimator_.predict(X))
-    assert calls == [60, 105]  # replay never optimises again
+    assert calls == [30, 60, 80]  # replay never optimises again
     model = again.estimator_
-    assert model.kernel_.name.lower() == kernels[4]["kernel"]
-    assert model.fitted_.factor_of_widths == kernels[4]["widths"]
-    assert [row.get("learned") for row in again.history_][:2] == [None, None]
+    assert model.kernel_.name.lower() == kernels[5]["kernel"]
+    assert model.fitted_.factor_of_widths == kernels[5]["widths"]
+    assert [row.get("learned") is None for row in again.history_][:2] == [True, False]
     learner.amend([0], [3.0])
     learner.ask(1)
-    assert calls == [60, 105]
-    assert learner.estimator_.kernel_.name.lower() == kernels[4]["kernel"]
+    assert calls == [30, 60, 80]
+    assert learner.estimator_.kernel_.name.lower() == kernels[5]["kernel"]
+
+
+def test_an_earlier_kernel_stays_where_the_one_learned_since_is_worse(monkeypatch):
+    """A poor minimum of what is learned makes no model worse."""
+    learner = new("automatic")
+    labeled_up_to(learner, 40)
+    good = learner._models.current().step.kernel
+    poor = {**good, "kernel": "gaussian", "bandwidth": 1e-3}
+    monkeypatch.setattr(relearn, "learned_kernel", lambda *_: poor)
+    labeled_up_to(learner, 60)
+    assert learner._models.current().step.kernel == good
+    assert relearn.better_kernel(learner._models._templates.learning, X, Y, None) == poor
+    monkeypatch.setattr(relearn, "learned_kernel", lambda *_: good)
+    found = relearn.better_kernel(learner._models._templates.learning, X, Y, poor)
+    assert found == good
 
 
 def test_what_predicts_is_not_held_back_by_the_sketch_that_chooses():

@@ -7,6 +7,7 @@ import pytest
 
 from sketchridge import ActiveLearner, ExactKernelRidge, SketchedKernelRidge
 from sketchridge.active import joint, posterior
+from sketchridge.active.acquire import exponential_keys
 from sketchridge.active.pool import Pool
 from sketchridge.active.posterior import Belief, posterior_of
 from sketchridge.kernels import Gaussian
@@ -137,3 +138,47 @@ def test_every_point_is_certain_and_the_pool_can_be_exhausted():
     ids, probabilities = learner.ask(500, return_probability=True)
     assert len(set(ids)) == len(POOL) - 30
     assert (probabilities == 1).all()
+
+
+# With a share that is drawn evenly
+
+
+def mixed(estimator, **options):
+    learner = ActiveLearner(
+        estimator, POOL, batch_size=12, acquisition="mixed", random_state=0, **options
+    )
+    learner.tell(np.arange(30), Y[:30])
+    return learner
+
+
+def test_a_quarter_is_drawn_evenly_and_the_rest_follows_the_formula():
+    learner = mixed(ESTIMATORS["exact"])
+    even = np.arange(30, 260)
+    drawn = even[np.argsort(exponential_keys(learner.settings_["seed"], 1, len(POOL))[even])[:3]]
+    ids, probabilities = learner.ask(return_probability=True)
+    np.testing.assert_array_equal(ids[:3], drawn)
+    np.testing.assert_allclose(probabilities, [1 / 230] * 3 + [1.0] * 9)
+    model = learner._models.current().estimator
+    S = model.covariance(POOL, kind="gp") / model.fitted_.kernel.unit
+    noise = noise_of(model)
+    for j in drawn:
+        S = S - np.outer(S[:, j], S[:, j]) / (S[j, j] + noise[j])
+    wanted, _ = greedy(S, noise, np.setdiff1d(even, drawn), 9)
+    np.testing.assert_array_equal(ids[3:], wanted)
+
+
+def test_of_single_points_every_fourth_is_drawn_evenly():
+    learner = mixed(SketchedKernelRidge("gaussian", **PLAIN))
+    chances = [learner.ask(1, return_probability=True)[1][0] for _ in range(12)]
+    assert [chance < 1 for chance in chances] == [False, True, False, False] * 3
+
+
+def test_auto_is_the_choice_that_needs_the_fewest_labels():
+    learner = ActiveLearner(
+        SketchedKernelRidge("gaussian"), POOL, batch_size=5, acquisition="auto", random_state=0
+    )
+    assert learner.settings_["acquisition"] == "mixed"
+    learner = ActiveLearner(
+        SketchedKernelRidge("gaussian"), POOL, batch_size=5, acquisition="auto", goal="maximize"
+    )
+    assert learner.settings_["acquisition"] == "improvement"

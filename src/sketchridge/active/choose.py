@@ -19,6 +19,7 @@ from sketchridge.kernels import Kernel
 __all__ = ["Choice", "Situation", "choose"]
 
 Array = np.ndarray
+_DRAWN = {"ivr": 0.0, "mixed": 0.25}  # share of a batch that is drawn evenly
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +66,31 @@ def choose(now: Situation, count: int) -> Choice:
         known = {"labeled": now.labeled, "pending": now.pending}
         ids, found = pursued(aim, now.pool, rows, **known, count=count, seed=now.seed)
         return Choice(ids, np.ones(len(ids)), found)
-    if now.acquisition == "ivr":
-        rows = _not_released(now, count)
-        model = now.model.estimator
-        ids = reducing(model, now.pool, rows, now.pending, count=count, keys=keys, seed=now.seed)
-        return Choice(ids, np.ones(len(ids)))
+    if now.acquisition in _DRAWN:
+        return _reducing(now, now.model, keys, count)
     scores = np.ones(len(now.pool)) if now.model.scores is None else now.model.scores
     return Choice(*ACQUISITIONS[now.acquisition](scores, now.rows, keys, count))
+
+
+def _reducing(now: Situation, model: Model, keys: Array, count: int) -> Choice:
+    """Points of which a share is drawn evenly and the others, given those, lower the pool's
+    variance most. Of single points every so many is drawn."""
+    rows = _not_released(now, count)
+    share = _DRAWN[now.acquisition]
+    before = len(now.labeled) + len(now.pending)
+    even, chances = uniform(
+        np.empty(0), rows, keys, int(share * (before + count)) - int(share * before)
+    )
+    ids = reducing(
+        model.estimator,
+        now.pool,
+        np.setdiff1d(rows, even),
+        np.concatenate([now.pending, even]),
+        count=count - len(even),
+        keys=keys,
+        seed=now.seed,
+    )
+    return Choice(np.concatenate([even, ids]), np.concatenate([chances, np.ones(len(ids))]))
 
 
 def _first(now: Situation, keys: Array, count: int) -> Choice:

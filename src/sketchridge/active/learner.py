@@ -43,16 +43,17 @@ class ActiveLearner(Looking):
     Parameters
     ----------
     estimator : an ExactKernelRidge or a SketchedKernelRidge; a copy is fitted. A kernel or
-        bandwidth that is to be learned is so at 50, 100, 200, ... labels; before that it is the
-        Gaussian kernel with the median distance in the pool. λ is chosen anew each round. Points
-        are chosen by a model whose automatic sketch grows up to 512 rows, with a penalty that it
-        can follow; `estimator_` predicts without such limits.
+        bandwidth that is to be learned is so at 30 labels and whenever there are a quarter more;
+        before that it is the Gaussian kernel with the median distance in the pool. λ is chosen
+        anew each round. Points are chosen by a model whose automatic sketch grows up to 512 rows,
+        with a penalty that it can follow; `estimator_` predicts without such limits.
     pool : (p, d) array of candidates, mapped from a file if need be; ids are its row numbers.
     batch_size : how many points `ask` gives.
     acquisition : "weighted" (drawn with probability proportional to the score), "top" (the largest
-        scores), "uniform", or "ivr" (each lowers the pool's mean posterior variance most, given
-        those before it). For the largest or least value "improvement", which is expected, or
-        "bound", by which it is possible; other goals have one choice each, which is the default.
+        scores), "uniform", "ivr" (each lowers the pool's mean posterior variance most, given
+        those before it), or "mixed" (so, but a quarter is drawn evenly), which "auto" stands for.
+        For the largest or least value "improvement", which is expected, or "bound", by which it
+        is possible; other goals have one choice each, which is the default.
     score : "v1" or "gp" for the exact estimator; "v2", "vbar", "v3" or "gp" for the sketched.
         "auto" is the first. All but gp are for noise variance 1, gp is in units of the kernel.
     goal : "explore" (learn the whole function), "maximize", "minimize", ("target", value) (come

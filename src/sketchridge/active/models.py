@@ -14,9 +14,9 @@ from sklearn.base import clone
 from sketchridge import tuning
 from sketchridge.active.pool import Pool
 from sketchridge.active.relearn import (
+    better_kernel,
     is_due,
     is_due_soon,
-    learned_kernel,
     learns,
     with_kernel,
     with_penalty,
@@ -118,6 +118,7 @@ class Models:
         self._pool = pool
         self._templates = templates
         self._score = score
+        self._aims = aims
         self._is_due = is_due_soon if aims else is_due
         self._given_kernel = with_penalty if aims else with_kernel
         self._steps: list[Round] = []
@@ -224,7 +225,10 @@ class Models:
         before = max((s.labels for s in self._steps if s.kernel is not None), default=0)
         if learning is None or not self._is_due(step.labels, before):
             return step
-        return replace(step, kernel=learned_kernel(learning, *self._data(0, step.labels)))
+        X, y = self._data(0, step.labels)
+        # what a goal has found since may look unlike all that was known
+        earlier = None if self._aims else self._kernel(step)
+        return replace(step, kernel=better_kernel(learning, X, y, earlier))
 
     def _kernel(self, step: Round) -> Mapping[str, Any] | None:
         """The kernel of a round, learned in it or before."""

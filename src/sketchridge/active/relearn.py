@@ -1,4 +1,4 @@
-"""The kernel of a campaign, learned again whenever its labels have doubled, or more often."""
+"""The kernel of a campaign, learned again whenever its labels have grown enough."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from sklearn.base import clone
 
 from sketchridge.active.settings import Estimator, plain_value, restored_value
 from sketchridge.chosen import LEARNED
-from sketchridge.kernels import as_kernel
+from sketchridge.kernels import ScaledKernel, as_kernel
+from sketchridge.loo import Problem, best_alpha
 
 __all__ = [
     "FIRST",
+    "better_kernel",
     "clone_of",
     "is_due",
     "is_due_soon",
@@ -25,10 +27,13 @@ __all__ = [
 ]
 
 Array = np.ndarray
-FIRST = 50  # labels with which a kernel is first learned
+FIRST = 30  # labels with which a kernel is first learned; fewer allow for one bandwidth only
+_LEARNED = 1000  # labels from which on it is learned again only where they have doubled
+_MORE = 1.25  # times as many labels as before, up to there
 _SOON = 8  # labels with which it is where a goal needs it
 _EACH = 100  # labels up to which it then is in every round
 _GROWN = 1.1  # times as many labels as before, after that
+_COMPARED = 1000  # labels by which it is compared with the one before
 
 
 def learns(estimator: Estimator) -> bool:
@@ -45,16 +50,15 @@ def learns(estimator: Estimator) -> bool:
 
 
 def is_due(labels: int, before: int) -> bool:
-    """Whether labels have doubled since there were ``before``: at 50, 100, 200, ...
+    """Whether there are a quarter more labels than the ``before`` it was last learned with.
 
-    >>> [is_due(n, b) for n, b in ((49, 0), (50, 0), (99, 50), (100, 50), (450, 110), (390, 200))]
-    [False, True, False, True, True, False]
+    From 1,000 on twice as many, since more would hardly be looked at.
+
+    >>> [is_due(n, b) for n, b in ((29, 0), (30, 0), (37, 30), (38, 30), (1500, 1200))]
+    [False, True, False, True, False]
     """
-    return labels >= FIRST and _doublings(labels) > _doublings(before)
-
-
-def _doublings(labels: int) -> int:
-    return (labels // FIRST).bit_length()
+    grown = _MORE if before < _LEARNED else 2.0
+    return labels >= FIRST and labels >= grown * before
 
 
 def is_due_soon(labels: int, before: int) -> bool:
@@ -85,6 +89,33 @@ def learned_kernel(estimator: Estimator, X: Array, y: Array) -> dict[str, Any]:
         "widths": float(fitted.factor_of_widths),
         "criterion": None if fitted.learned is None else fitted.learned.criterion,
     }
+
+
+def better_kernel(
+    estimator: Estimator, X: Array, y: Array, earlier: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The kernel learned from some labels, or the earlier one if its leave-one-out error is less.
+
+    Learning ends in local minima, the more often the fewer labels there are for each feature;
+    labels that came since were no part of what the earlier kernel was fitted to.
+    """
+    learned = learned_kernel(estimator, X, y)
+    if earlier is None:
+        return learned
+    errors = [_left_out_error(with_kernel(estimator, each), X, y) for each in (learned, earlier)]
+    return learned if errors[0] <= errors[1] else dict(earlier)
+
+
+def _left_out_error(estimator: Estimator, X: Array, y: Array) -> float:
+    """The least mean squared leave-one-out error over α, of the last 1,000 labels at most."""
+    X, Y = X[-_COMPARED:], y.reshape(len(y), -1)[-_COMPARED:]
+    kernel = as_kernel(estimator.kernel)
+    assert isinstance(kernel, ScaledKernel)
+    spread = Y.std(axis=0)
+    targets = Y / np.where(spread > 0, spread, 1.0)
+    problem = Problem(X, targets, np.ones(len(X)), estimator.fit_intercept)
+    G = kernel.with_bandwidth(estimator.bandwidth).fitted(X)(X, X)
+    return float(best_alpha(G, problem).loo.min())
 
 
 def clone_of(estimator: Estimator) -> Estimator:
