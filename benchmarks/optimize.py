@@ -221,7 +221,7 @@ def measured(name: str, method: str, seed: int, limit: float) -> dict[str, Any]:
     return row
 
 
-def report(rows: Rows, out: Path, command: str) -> None:
+def report(rows: Rows, out: Path, command: str, machine: str) -> None:
     lines = []
     claims = []
     for name in dict.fromkeys(r["function"] for r in rows):
@@ -253,7 +253,7 @@ def report(rows: Rows, out: Path, command: str) -> None:
         )
     seeds = len({r["seed"] for r in rows})
     parts = [
-        f"Command: `{command}`. {common.machine()}.",
+        f"Command: `{command}`. {machine}.",
         f"{seeds} seeds, {FIRST} first labels that all share and that are counted; a run that has "
         f"not found the optimum is given up at {MOST} labels, which are then counted.",
         common.markdown_table(lines),
@@ -297,13 +297,14 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one run")
     parser.add_argument("--report", nargs="+", type=Path, help=".csv files to put together")
+    parser.add_argument("--machine", default=common.machine(), help="where it was measured")
     options = parser.parse_args()
     command = f"python benchmarks/optimize.py --seeds {options.seeds} --jobs {options.jobs}"
     path = options.out / "optimize.csv"
     if options.report:
         rows = read(options.report)
         common.write_csv(path, rows)
-        report(rows, options.out, command)
+        report(rows, options.out, command, options.machine)
         return
     os.environ["OMP_NUM_THREADS"] = "1"
     path.unlink(missing_ok=True)
@@ -311,7 +312,7 @@ def main() -> None:
     work = Parallel(n_jobs=options.jobs, return_as="generator_unordered")
     for row in work(delayed(measured)(*cell, options.limit) for cell in todo):
         common.append_csv(path, [row])
-    report(read([path]), options.out, command)
+    report(read([path]), options.out, command, options.machine)
 
 
 if __name__ == "__main__":

@@ -173,6 +173,13 @@ def test_of_single_points_every_fourth_is_drawn_evenly():
     assert [chance < 1 for chance in chances] == [False, True, False, False] * 3
 
 
+@pytest.mark.parametrize("left", [1, 2, 3, 6])
+def test_the_last_points_of_a_pool_can_be_asked_for(left):
+    learner = mixed(SketchedKernelRidge("gaussian", **PLAIN))
+    learner.fail(np.arange(30 + left, 260))
+    assert set(learner.ask().tolist()) == set(range(30, 30 + left))
+
+
 def test_auto_is_the_choice_that_needs_the_fewest_labels():
     learner = ActiveLearner(
         SketchedKernelRidge("gaussian"), POOL, batch_size=5, acquisition="auto", random_state=0

@@ -43,6 +43,8 @@ def reducing(
     ----------
     rows : (t,), of the pool that may be chosen. pending : that are being measured.
     """
+    if not len(rows) or not count:
+        return rows[:0]
     posterior = posterior_of(estimator, pool, seed)
     M = np.zeros_like(posterior.L)
     for _, block in posterior.blocks(pool, np.arange(len(pool)), _MOMENTS):

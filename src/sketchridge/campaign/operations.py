@@ -65,7 +65,7 @@ class Campaign:
         target: str,
         estimator: Any,
         batch_size: int = 30,
-        acquisition: str = "weighted",
+        acquisition: str = "auto",
         score: str = "auto",
         goal: Any = "explore",
         stop: Any = None,

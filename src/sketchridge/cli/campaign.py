@@ -71,7 +71,7 @@ def new(
     unit: Annotated[str, typer.Option(help="Of the target, such as mg/L.")] = "",
     limits: Range = None,
     batch_size: Annotated[int, typer.Option(help="Points to ask for at a time.")] = 30,
-    acquisition: Acquisition = "weighted",
+    acquisition: Acquisition = "auto",
     score: Score = "auto",
     kernel: Annotated[str, typer.Option(help="A kernel by name, or auto to learn it.")] = "auto",
     exact: Annotated[

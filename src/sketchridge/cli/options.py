@@ -57,7 +57,10 @@ Value = Annotated[
 ]
 Acquisition = Annotated[
     str,
-    typer.Option(help="weighted, top, uniform or ivr; to maximize or minimize improvement, bound."),
+    typer.Option(
+        help="mixed, ivr, weighted, top or uniform; to maximize or minimize improvement or bound. "
+        "auto is mixed or improvement."
+    ),
 ]
 Score = Annotated[str, typer.Option(help="auto, v2, vbar, v3 or gp; v1 or gp with --exact.")]
 Range = Annotated[
