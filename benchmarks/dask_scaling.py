@@ -32,12 +32,20 @@ TESTED = 1000
 SETTINGS = {"alpha": 1.0, "noise_variance": 0.01, "dtype": "float64"}
 
 
+_ENVIRONMENT = "distributed.nanny.pre-spawn-environ.MALLOC_"
+
+
 @contextmanager
 def cluster(workers: int, memory: str | float = 0, *, steal: bool = False) -> Iterator[Client]:
-    """A client of processes of one thread each; 0 is no limit of their memory."""
+    """A client of processes of one thread each; 0 is no limit of their memory, which they then
+    keep for later instead of giving it back at once."""
     options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+    keep = {"TRIM_THRESHOLD_": 2**28, "MMAP_THRESHOLD_": 2**26} if not memory else {}
+    config = {"distributed.scheduler.work-stealing": steal}
+    config |= {_ENVIRONMENT + name: value for name, value in keep.items()}
     with (
-        dask.config.set({"distributed.scheduler.work-stealing": steal}),
+        suppress(TimeoutError),  # of workers that are slow to end
+        dask.config.set(config),
         LocalCluster(**options, memory_limit=memory, silence_logs=logging.CRITICAL) as made,
         Client(made) as client,
     ):
@@ -274,12 +282,14 @@ def fitted_from(folder: Path, rows: int, m: int, memory: str) -> str:
         start = time.perf_counter()
         model = ridge("dask", m).fit(table[names], table["y"])
         fitted = time.perf_counter()
+        print(f"fitted {rows:,} rows in {fitted - start:.0f} s", flush=True)
         Z = np.random.default_rng(1).random((100, D))
         error = float(
             np.sqrt(np.mean((model.predict(Z) - np.sin(4 * Z[:, 0]) - Z[:, 1] ** 2) ** 2))
         )
         v2 = model.variance(Z)
         asked = time.perf_counter()
+        print(f"{len(Z)} means and V2 in {asked - fitted:.0f} s; error {error:.4f}", flush=True)
         spilled = sum(client.run(lambda dask_worker: dask_worker.data.spilled_total.disk).values())
     return (
         f"## {rows:,} × {D} rows from Parquet\n\n{disk / 1e9:.2f} GB of files; X has "

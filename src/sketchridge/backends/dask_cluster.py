@@ -23,7 +23,7 @@ At = tuple[Sequence[int], int]
 _SMALL = 2**16  # bytes that go along with every task; anything larger is sent once
 _LOOK, _ALONE = 10.0, 120.0  # s after which workers are looked for, and given up
 _FRESH = 1.0  # s for which who the workers are is not asked again
-_BRANCHES = 8  # of the tree in which sums are added
+_BRANCHES = 4  # of the tree in which sums are added: neighbours first, which are on one worker
 
 
 class Cluster:
