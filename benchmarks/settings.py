@@ -10,7 +10,13 @@ from typing import Any
 
 from sketchridge import ExactKernelRidge, SketchedKernelRidge
 
-__all__ = ["AUTOMATIC", "automatic_ridge", "exact_ridge", "sketched_ridge"]
+__all__ = [
+    "AUTOMATIC",
+    "automatic_exact_ridge",
+    "automatic_ridge",
+    "exact_ridge",
+    "sketched_ridge",
+]
 
 # of fits in which the sketch size and λ follow from the data
 AUTOMATIC = {
@@ -44,6 +50,20 @@ def automatic_ridge(*, random_state: Any, noise: str = "constant") -> SketchedKe
         backend="auto",
         dtype="auto",
         random_state=random_state,
+    )
+
+
+def automatic_exact_ridge() -> ExactKernelRidge:
+    """The same, exactly."""
+    return ExactKernelRidge(
+        kernel="auto",
+        bandwidth="auto",
+        alpha="loo",
+        noise="constant",
+        noise_variance="auto",
+        fit_intercept=True,
+        backend="auto",
+        dtype="auto",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 from pathlib import Path
 
@@ -66,3 +67,15 @@ def test_estimators_are_made_in_one_file_of_a_folder(folder):
     for path in folder.rglob("*.py"):
         made = {name for name, _ in calls(path.read_text(encoding="utf-8"))} - {"ActiveLearner"}
         assert not made or path == folder / "settings.py"
+
+
+@pytest.mark.parametrize(
+    ("make", "cls"),
+    [("automatic_ridge", SketchedKernelRidge), ("automatic_exact_ridge", ExactKernelRidge)],
+)
+def test_the_settings_called_automatic_are_the_defaults(make, cls, defaults, monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    settings = importlib.import_module("settings")
+    options = {"random_state": None} if cls is SketchedKernelRidge else {}
+    found = getattr(settings, make)(**options).get_params()
+    assert found == cls().get_params()
