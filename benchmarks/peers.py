@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -199,7 +200,7 @@ def svgp(X: Array, y: Array, Z: Array, z: Array, seed: int) -> Found:
 
 
 def xrfm(X: Array, y: Array, Z: Array, z: Array, seed: int) -> Found:
-    """Recursive feature machines, bandwidth and penalty by a fifth of the rows held out."""
+    """Recursive feature machines; kernel, bandwidth and penalty by a fifth of the rows held out."""
     import torch
     from xrfm import xRFM
 
@@ -207,19 +208,22 @@ def xrfm(X: Array, y: Array, Z: Array, z: Array, seed: int) -> Found:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     tX, ty, tZ = (torch.tensor(a, dtype=torch.float32, device=device) for a in (X, y[:, None], Z))
     n = 4 * len(X) // 5
-    best = np.inf, np.zeros(len(Z))
-    for bandwidth in (3.0, 10.0, 30.0):
-        for penalty in (1e-4, 1e-2):
-            settings = {
-                "model": {"kernel": "l2", "bandwidth": bandwidth, "exponent": 1.0, "diag": False},
-                "fit": {"reg": penalty, "iters": 5, "verbose": False, "early_stop_rfm": True},
-            }
-            model = xRFM(rfm_params=settings, device=device, tuning_metric="mse", verbose=False)
-            model.fit(tX[:n], ty[:n], tX[n:], ty[n:])
-            error = float(np.mean((np.ravel(model.predict(tX[n:])) - y[n:]) ** 2))
-            if error < best[0]:
-                best = error, np.ravel(model.predict(tZ))
+    best = np.inf, np.full(len(Z), np.nan)
+    for kernel, bandwidth, penalty in product(("l2", "l1"), (1.5, 4.0, 10.0, 30.0), (1e-5, 1e-3)):
+        settings = {
+            "model": {"kernel": kernel, "bandwidth": bandwidth, "exponent": 1.0, "diag": False},
+            "fit": {"reg": penalty, "iters": 5, "verbose": False, "early_stop_rfm": True},
+        }
+        model = xRFM(rfm_params=settings, device=device, tuning_metric="mse", verbose=False)
+        model.fit(tX[:n], ty[:n], tX[n:], ty[n:])
+        error = float(np.mean((np.ravel(_host(model.predict(tX[n:]))) - y[n:]) ** 2))
+        if error < best[0]:
+            best = error, np.ravel(_host(model.predict(tZ)))
     return scored(z, best[1])
+
+
+def _host(values: Any) -> Array:
+    return np.asarray(values.cpu() if hasattr(values, "cpu") else values)
 
 
 def _normal(mean: Array, std: Array) -> tuple[Array, Array]:

@@ -42,6 +42,7 @@ ROOMS = [
     "certify",
     "system",
     "refine",
+    "forecast",
     "covariance",
     "tuning",
     "descent",

@@ -19,12 +19,14 @@ _inside = threading.local()
 def status(text: str, *, after: float = _PATIENCE) -> Iterator[Callable[[str], None]]:
     """Show ``text`` with a spinner once the work has taken ``after`` seconds.
 
-    The function it gives replaces the text; inside another status it replaces the text of that one.
+    The function it gives replaces the text; inside another status it replaces the text of that one,
+    which an empty text leaves alone.
     Silent without rich or a terminal.
     """
     outer = getattr(_inside, "say", None)
     if outer is not None:
-        outer(text)
+        if text:
+            outer(text)
         yield outer
         return
     line = _Line(text, after)

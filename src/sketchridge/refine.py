@@ -24,6 +24,7 @@ __all__ = ["PrecisionError", "Refined", "exact_mean", "inverse_diagonal", "refin
 
 Array = np.ndarray
 Judge = Callable[[Array, Array], Array]  # of the norms of z and of the residual: which go on
+Tell = Callable[[], None]  # that another step is done
 _BYTES = 2**30  # of the tall matrices while a block of points is refined
 _STEPS = 500  # before the residual is taken afresh
 _WIDTH = 256  # points in a block: wider ones gain little and cost more algebra
@@ -99,21 +100,21 @@ def v1(
 
 
 def exact_mean(
-    ridge: Ridge, *, tol: float, step: str, seconds: float = np.inf
+    ridge: Ridge, *, tol: float, step: str, seconds: float = np.inf, tell: Tell | None = None
 ) -> tuple[Tall, Array]:
     """Coefficients ω (n, q) and offset (q,) of the exact mean k_xᵀω + offset, with
     ‖residual‖ ≤ tol·‖Y‖.
 
     The mean is then off by at most tol·‖Y‖ in the root mean square over the training rows, and by
     at most √(V1(x)Σw)·tol·‖Y‖ at every x, with ‖Y‖² = Σ w y²/Σw. Where that takes more than so many
-    seconds it raises PrecisionError.
+    seconds it raises PrecisionError. ``tell`` is told of every step.
     """
     system = System(ridge, "float64", total=0.0)
     Y = ridge.basis.Y.scaled(system.root)
     scale = norms(Y)
     scale = np.where(scale > 0, scale, 1.0)
     Y = Y.map(lambda y, s: y / s, small=(scale,))
-    Z, _ = _solution(system, Y, tol, step, seconds)
+    Z, _ = _solution(system, Y, tol, step, seconds, tell)
     offset = np.zeros(len(scale))
     if ridge.intercept is not None:
         left = Y.map(lambda y, kz: y - kz, system.product(Z))
@@ -135,7 +136,9 @@ def inverse_diagonal(ridge: Ridge, rows: Array, *, tol: float, step: str, second
     return (_dots(B, Z) + _dots(R, Z)) * system.root.take(rows)[:, 0] ** 2
 
 
-def _solution(system: System, B: Tall, tol: float, step: str, seconds: float) -> tuple[Tall, Tall]:
+def _solution(
+    system: System, B: Tall, tol: float, step: str, seconds: float, tell: Tell | None = None
+) -> tuple[Tall, Tall]:
     """Z with qᵀz = 0 and the residual R, ‖r‖ ≤ tol, for columns B of length 1 or less."""
     ridge = system.ridge
     started = time.monotonic()
@@ -148,7 +151,7 @@ def _solution(system: System, B: Tall, tol: float, step: str, seconds: float) ->
         return ~(r <= tol)
 
     quick = System(ridge, step, total=0.0)
-    Z, R = _solve(system, system, quick, B, system.precondition(B), unfinished)
+    Z, R = _solve(system, system, quick, B, system.precondition(B), unfinished, tell)
     reached = float(norms(R).max(initial=0.0))
     if not reached <= tol:
         raise PrecisionError(_mean_advice(ridge, reached, tol))
@@ -156,7 +159,13 @@ def _solution(system: System, B: Tall, tol: float, step: str, seconds: float) ->
 
 
 def _solve(
-    system: System, first: System, quick: System, B: Tall, Z: Tall, unfinished: Judge
+    system: System,
+    first: System,
+    quick: System,
+    B: Tall,
+    Z: Tall,
+    unfinished: Judge,
+    tell: Tell | None = None,
 ) -> tuple[Tall, Tall]:
     """Iterate the unfinished columns until none is left or none comes closer.
 
@@ -170,7 +179,7 @@ def _solve(
         before = norms(R)
         drop = 0.0 if quick.precision == system.precision else _DROP
         columns = np.flatnonzero(active)
-        moved = _descend(quick, _some(Z, columns), _some(R, columns), unfinished, drop)
+        moved = _descend(quick, _some(Z, columns), _some(R, columns), unfinished, drop, tell)
         moved = system.normalized(moved, columns)
         left = system.residual(_some(B, columns), moved)
         after = norms(left)
@@ -191,7 +200,9 @@ def _solve(
     return Z, R
 
 
-def _descend(system: System, Z: Tall, R: Tall, unfinished: Judge, drop: float) -> Tall:
+def _descend(
+    system: System, Z: Tall, R: Tall, unfinished: Judge, drop: float, tell: Tell | None
+) -> Tall:
     """Block conjugate gradients: each step moves every column to its best point in the span of all
     columns' directions.
 
@@ -206,7 +217,7 @@ def _descend(system: System, Z: Tall, R: Tall, unfinished: Judge, drop: float) -
     Q: Tall | None = None
     steps = min(_STEPS, 2 * len(Z) + 10)
     gained = 0
-    with status("Refining") as say:
+    with status("Refining" if tell is None else "") as say:
         for step in range(steps):
             P, Q = system.directions(R, P, Q)
             if not P.shape[1]:
@@ -222,7 +233,10 @@ def _descend(system: System, Z: Tall, R: Tall, unfinished: Judge, drop: float) -
             if not np.isfinite(size).all() or step - gained > _WAIT:
                 break
             keep = unfinished(norms(Z), 1.1 * size) & (size > least)
-            say(f"Refining: step {step + 1}, {keep.sum()} of {out.shape[1]} points unfinished")
+            if tell is None:
+                say(f"Refining: step {step + 1}, {keep.sum()} of {out.shape[1]} points unfinished")
+            else:
+                tell()
             if not keep.any():
                 break
             kept = np.flatnonzero(keep)

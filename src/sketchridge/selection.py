@@ -5,6 +5,7 @@ Neither `select` nor `extend` changes what it was given, so an interrupted fit l
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -45,6 +46,7 @@ _SMALLEST = 1e-145  # of λ, whose square divides
 
 def select(settings: Settings, data: Data, say: Say) -> Fitted:
     """Choose whatever is left open, and fit."""
+    begun = time.monotonic()
     settings = settings.sized(len(data.rows.group))
     opaque = settings.kernel.geometry == "opaque"  # evaluated on the host
     backend = as_backend(settings.backend, 0 if opaque else len(data.rows))
@@ -57,12 +59,13 @@ def select(settings: Settings, data: Data, say: Say) -> Fitted:
         precision = _sketch_precision(settings, plan, sample, sketch)
         say(f"Fitting {len(sample):,} rows")
         factor = factorize(sample, sketch, precision)
-    fitted = _finished(settings, data, plan, factor, chosen.learned, widths, say)
+    fitted = _finished(settings, data, plan, factor, chosen.learned, widths, begun, say)
     return _with_varying_noise(fitted, say)
 
 
 def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: Say) -> Fitted:
     """The fit with further rows: the kernel and the sketch drawn so far are kept."""
+    begun = time.monotonic()
     data, X_new = extended_data(old.plain, X, Y, w, settings.fit_intercept)
     settings = settings.sized(len(data.rows.group))
     rows = data.rows
@@ -81,7 +84,7 @@ def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: S
             factor = factor.extended(sample, rows.keeps_weights(old.data.rows))
     share = len(old.data.rows) / len(rows)
     learned, widths = carried_over(old.learned, old.factor_of_widths, share)
-    fitted = _finished(settings, data, plan, factor, learned, widths, say)
+    fitted = _finished(settings, data, plan, factor, learned, widths, begun, say)
     return _with_varying_noise(fitted, say)
 
 
@@ -94,6 +97,7 @@ def _with_varying_noise(fitted: Fitted, say: Say) -> Fitted:
     say("Looking at how the noise varies")
     sample = fitted.sample
     landmarks = fitted.factor.pivots if isinstance(fitted.factor, RowFactor) else None
+    begun = time.monotonic()
     found = varying_noise(
         fitted.data, sample, fitted.left_out.scores, landmarks, seed=settings.seed
     )
@@ -102,7 +106,8 @@ def _with_varying_noise(fitted: Fitted, say: Say) -> Fitted:
     data = found.weighted(sample)
     factor = fitted.factor.extended(sample_of(sample.points, data.w), False)
     widths = fitted.factor_of_widths
-    again = _finished(settings, data, fitted.plan, factor, fitted.learned, widths, say, found)
+    learned = fitted.learned
+    again = _finished(settings, data, fitted.plan, factor, learned, widths, begun, say, found)
     return better(fitted, again)
 
 
@@ -160,6 +165,7 @@ def _finished(
     factor: Factor,
     learned: Learned | None,
     widths: float,
+    begun: float,
     say: Say,
     varying: Varying | None = None,
 ) -> Fitted:
@@ -173,7 +179,7 @@ def _finished(
     with sample.backend.alone():
         ridge, gap = _sketched(settings, data, plan, basis, penalty, automatic, complete, say)
     _warn_of_rounding(plan, ridge)
-    exact = exactly(settings, plan, ridge, data, penalty, say)
+    exact = exactly(settings, plan, ridge, data, penalty, begun, say)
     with sample.backend.alone():
         noise, predictive = _noise(settings, data, ridge, exact, widths, varying)
     return Fitted(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from sketchridge.backends import NumpyTiles, Tall
+from sketchridge.basis import Intercept
 from sketchridge.chosen import Penalty
 from sketchridge.data import Data
 from sketchridge.dense import check_memory, dense_ridge
 from sketchridge.fitted import Probed, Settings
+from sketchridge.forecast import Forecast, foreseen
 from sketchridge.notices import warn
 from sketchridge.precision import Plan
 from sketchridge.refine import PrecisionError, exact_mean, inverse_diagonal
@@ -24,8 +27,11 @@ Say = Callable[[str], None]
 _MEAN_TOL = 1e-8
 _SHARE = 0.005  # of the leave-one-out error on a subsample, by which the mean may be off: that on
 # all rows is smaller, and 1% of it is what may be lost
-_SECONDS = 120.0  # after which an automatic solver gives the exact mean up
-_PROBED = 200  # rows that are left out exactly
+_SECONDS = 120.0  # that an automatic solver spends on the exact mean, by the forecast
+_LATE = 2.0  # of these, after which it gives up where the forecast was wrong
+_PROBED = 200  # rows that are left out exactly, and again as many while time allows
+_MOST = 1000  # of these: beyond, what they tell is known to 5%
+_OF_THE_FIT = 0.5  # of the time before, which is a third of all
 _ROUGHLY = 0.05  # residual of the solutions for that, whose square is what counts
 _LITTLE = 0.01  # of a row's variance: what need not be looked at more closely
 _EXACT_MEAN = 32_768  # rows up to which the exact mean is worth its time without a GPU
@@ -48,12 +54,14 @@ def exactly(
     ridge: Ridge,
     data: Data,
     penalty: Penalty | None,
+    begun: float,
     say: Say,
 ) -> Exactly:
     """The exact mean, where it is asked for or affordable and another than the sketched one.
 
     ``solver="auto"`` factorises the n×n matrix where that takes seconds, and knows every row left
-    out; otherwise conjugate gradients give the mean and some rows left out.
+    out; otherwise conjugate gradients give the mean and some rows left out, as many as the time
+    since the fit had ``begun`` allows.
     """
     automatic = settings.solver == "auto"
     if settings.solver == "sketch" or (automatic and not _is_affordable(ridge)):
@@ -62,11 +70,18 @@ def exactly(
     found = _factorized(ridge) if automatic else None
     if found is not None:
         return found
+    step = plan.step(ridge.sample.scales, ridge.basis.largest / ridge.lam)
     with ridge.sample.backend.alone():
-        omega, offset = _iterated(settings, plan, ridge, penalty)
+        tol = _tolerance(settings, penalty)
+        forecast = _forecast(ridge, tol, step, settings.seed)
+        if automatic and forecast is not None and forecast.seconds > _SECONDS:
+            _warn_of_the_time(ridge, forecast)
+            return Exactly(None, ridge.offset)
+        solver = _preconditioned(ridge, forecast, say)
+        omega, offset = _iterated(settings, solver, tol, step, forecast, say)
         if omega is None:
-            return Exactly(None, offset)
-        probed = _left_out(settings, plan, ridge, data, omega, say)
+            return Exactly(None, ridge.offset)
+        probed = _left_out(settings, ridge, solver, data, omega, step, begun, say)
     return Exactly(omega, offset, probed)
 
 
@@ -88,44 +103,142 @@ def _factorized(ridge: Ridge) -> Exactly | None:
     return Exactly(omega, dense.offset, Probed(left=dense.left()))
 
 
-def _iterated(
-    settings: Settings, plan: Plan, ridge: Ridge, penalty: Penalty | None
-) -> tuple[Tall | None, Array]:
-    """By conjugate gradients, as far as predictions need it; None where they take too long."""
-    step = plan.step(ridge.sample.scales, ridge.basis.largest / ridge.lam)
+def _tolerance(settings: Settings, penalty: Penalty | None) -> float:
+    """Of the residual: as far as predictions need it, where the solver is automatic."""
     if settings.solver != "auto":
-        return exact_mean(ridge, tol=_MEAN_TOL, step=step)
-    tol = max(_MEAN_TOL, _SHARE * (1.0 if penalty is None else penalty.error))
+        return _MEAN_TOL
+    return max(_MEAN_TOL, _SHARE * (1.0 if penalty is None else penalty.error))
+
+
+def _forecast(ridge: Ridge, tol: float, step: str, seed: int) -> Forecast | None:
+    """How long conjugate gradients will take, and with which preconditioner; None where rows are so
+    few that it does not matter."""
+    n = len(ridge.sample)
+    if n <= _LARGE:
+        return None
+    factor = ridge.basis.factor
+    largest = ridge.sample.backend.largest_sketch(n) if factor.nested else factor.sketch.size
+    columns = ridge.basis.Y.shape[1]
+    return foreseen(ridge, tol=tol, columns=columns, step=step, largest=largest, seed=seed)
+
+
+def _warn_of_the_time(ridge: Ridge, forecast: Forecast) -> None:
+    warn(
+        f"The exact mean of {len(ridge.sample):,} rows would take about "
+        f"{forecast.seconds / 60:.0f} minutes ({forecast.steps:.0f} products with the kernel "
+        "matrix), so the sketched mean is taken. Give solver='pcg' to wait for it, a larger alpha, "
+        "or solver='sketch' to be silent."
+    )
+
+
+def _preconditioned(ridge: Ridge, forecast: Forecast | None, say: Say) -> Ridge:
+    """With the larger sketch that pays for itself, where there is one."""
+    if forecast is None or forecast.size <= ridge.basis.factor.sketch.size:
+        return ridge
+    say(f"Growing the preconditioner to {forecast.size:,} rows")
     try:
-        return exact_mean(ridge, tol=tol, step=step, seconds=_SECONDS)
+        basis = ridge.basis.grown(forecast.size)
+    except MemoryError:
+        return ridge
+    intercept = None if ridge.intercept is None else Intercept(basis, ridge.lam)
+    return Ridge(basis, ridge.lam, intercept, ridge.precision, ridge.budget)
+
+
+def _iterated(
+    settings: Settings,
+    ridge: Ridge,
+    tol: float,
+    step: str,
+    forecast: Forecast | None,
+    say: Say,
+) -> tuple[Tall | None, Array]:
+    """By conjugate gradients; None where they take too long after all."""
+    tell = _progress(forecast, say)
+    if settings.solver != "auto":
+        return exact_mean(ridge, tol=tol, step=step, tell=tell)
+    limit = _LATE * _SECONDS
+    try:
+        return exact_mean(ridge, tol=tol, step=step, seconds=limit, tell=tell)
     except PrecisionError as error:
         warn(
-            f"The exact mean was given up after {_SECONDS:.0f} s or for rounding, and the sketched "
+            f"The exact mean was given up after {limit:.0f} s or for rounding, and the sketched "
             f"mean is taken ({error}) Give solver='pcg' to wait for it, a larger alpha, or "
             "solver='sketch' to be silent."
         )
         return None, ridge.offset
 
 
+def _progress(forecast: Forecast | None, say: Say) -> Callable[[], None]:
+    """Says which step of about how many it is, and how long the others will take."""
+    begun = time.monotonic()
+    step = 0
+
+    def tell() -> None:
+        nonlocal step
+        step += 1
+        if forecast is None:
+            say(f"Solving for the exact mean: step {step}")
+            return
+        left = max(forecast.steps - step, 0) * (time.monotonic() - begun) / step
+        about = f"step {step} of about {max(forecast.steps, step):.0f}"
+        say(f"Solving for the exact mean: {about}, {left:.0f} s left")
+
+    return tell
+
+
 def _left_out(
-    settings: Settings, plan: Plan, ridge: Ridge, data: Data, omega: Tall, say: Say
+    settings: Settings,
+    ridge: Ridge,
+    solver: Ridge,
+    data: Data,
+    omega: Tall,
+    step: str,
+    begun: float,
+    say: Say,
 ) -> Probed:
     """What some rows, for which the exact 1/B_ii is computed, tell of the others: the share κ, from
     0 to 1, with which 1/B̂_ii + κc_i is nearest to it, and what is then missing in the squared
-    leave-one-out error. Where it would take too long κ is 1, with wider intervals."""
-    rows = settings.probe(len(ridge.sample))[:_PROBED]
-    c = ridge.basis.unexplained()[rows]
-    left = np.maximum(1 - ridge.leverages().take(rows)[:, 0], np.finfo(float).eps)
-    known = ridge.lam * ridge.sample.total / data.w[rows] / left
-    if (c <= _LITTLE * known).all():
+    leave-one-out error. Where it would take too long κ is 1, with wider intervals.
+
+    There are 200 such rows, and as many more as take a third of the fit's time.
+    """
+    order = np.random.default_rng(settings.seed).permutation(len(ridge.sample))
+    c_all = ridge.basis.unexplained()
+    leverages = ridge.leverages()
+    rows, inverse = np.empty(0, dtype=int), np.empty(0)
+    tol = _ROUGHLY if len(ridge.sample) > _LARGE else _MEAN_TOL
+    allowed = _OF_THE_FIT * (time.monotonic() - begun)
+    spent = 0.0
+    while len(rows) < min(len(order), _MOST):
+        some = order[len(rows) : len(rows) + _PROBED]
+        known = _known_of(ridge, data, leverages, some)
+        if not len(rows) and (c_all[some] <= _LITTLE * known).all():
+            return Probed()
+        say(f"Leaving out {len(rows) + len(some)} rows exactly")
+        since = time.monotonic()
+        try:
+            found = inverse_diagonal(solver, some, tol=tol, step=step, seconds=_SECONDS / 3)
+        except PrecisionError:
+            break
+        rows, inverse = np.append(rows, some), np.append(inverse, found)
+        spent += time.monotonic() - since
+        if spent * (1 + _PROBED / len(rows)) > allowed:
+            break
+    if not len(rows):
         return Probed()
-    say(f"Leaving out {len(rows)} rows exactly")
-    step = plan.step(ridge.sample.scales, ridge.basis.largest / ridge.lam)
-    try:
-        tol = _ROUGHLY if len(ridge.sample) > _LARGE else _MEAN_TOL
-        inverse = inverse_diagonal(ridge, rows, tol=tol, step=step, seconds=_SECONDS / 3)
-    except PrecisionError:
-        return Probed()
+    return _told(ridge, data, omega, leverages, rows, inverse, c_all[rows])
+
+
+def _known_of(ridge: Ridge, data: Data, leverages: Tall, rows: Array) -> Array:
+    """1/B̂_ii of the sketched model."""
+    left = np.maximum(1 - leverages.take(rows)[:, 0], np.finfo(float).eps)
+    return ridge.lam * ridge.sample.total / data.w[rows] / left
+
+
+def _told(
+    ridge: Ridge, data: Data, omega: Tall, leverages: Tall, rows: Array, inverse: Array, c: Array
+) -> Probed:
+    known = _known_of(ridge, data, leverages, rows)
     whole = 1 / np.maximum(inverse, np.finfo(float).tiny)
     weight = 1 / whole**2
     found = (weight * c) @ (whole - known) / ((weight * c) @ c)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from sketchridge.backends import memory
 from sketchridge.backends.cholesky import Cholesky
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
@@ -19,6 +20,8 @@ from sketchridge.loo import Problem, criterion_at
 __all__ = ["Backend"]
 
 Array = np.ndarray
+_LARGEST_SKETCH = 2048, 4096
+_TALL = 4  # matrices (n, m) that a fit may hold at a time
 REMEDY = "give a smaller sketch_size, or fewer rows"
 
 
@@ -147,8 +150,13 @@ class Backend(ABC):
         return block.T @ block
 
     def largest_sketch(self, n: int) -> int:
-        """Of an automatic size, for n rows."""
-        return 2048
+        """Of an automatic size, for n rows: 4,096 where memory permits, else 2,048."""
+        small, large = _LARGEST_SKETCH
+        return large if 8 * _TALL * n * large <= self._free() else small
+
+    def _free(self) -> float:
+        """Bytes that tall matrices can still take."""
+        return memory.available()
 
     def worth_holding(self, n: int, q: int) -> bool:
         """Whether a product (n, q) is better formed than left: there is memory enough for it."""

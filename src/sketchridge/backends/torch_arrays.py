@@ -28,7 +28,6 @@ _ENTRIES = 2**27  # of a sketch, made at a time
 _KEPT = ("reserved", "allocated")  # by PyTorch, and of that in use
 _LARGE = 256  # rows of a matrix from which its algebra is worth sending to the device
 _ELSEWHERE = "use backend='numpy'"
-_TALL = 4  # matrices (n, m) that a fit may hold at a time
 
 
 class TorchArrays(Backend):
@@ -185,11 +184,6 @@ class TorchArrays(Backend):
     @property
     def dense_rows(self) -> int:  # type: ignore[override]
         return 12_288 if self._on_the_host else 32_768
-
-    def largest_sketch(self, n: int) -> int:
-        twice = 2 * super().largest_sketch(n)
-        fits = 8 * _TALL * n * twice <= self._free()
-        return twice if fits and not self._on_the_host else super().largest_sketch(n)
 
     @property
     def _on_the_host(self) -> bool:
