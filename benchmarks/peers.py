@@ -26,7 +26,7 @@ Peer = Callable[[Array, Array, Array, Array, int], Found]
 QUANTILES = "quantile boosting"
 Z95 = 1.959963984540054
 GPR_ROWS = 2000
-GPR_STEPS = 40  # evaluations of the likelihood: each makes d matrices of 2,000 x 2,000
+GPR_STEPS = 25  # evaluations of the likelihood: each makes d matrices of 2,000 x 2,000
 
 
 def scored(

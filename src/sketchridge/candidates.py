@@ -1,26 +1,34 @@
-"""Candidates for a learned kernel, compared by their errors on rows that were held out."""
+"""Candidates for a learned kernel, compared by the errors of rows that were left out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 
 from sketchridge.descent import Chart, Descent, descend, started
 from sketchridge.kernels import FORMS, DistanceKernel
-from sketchridge.loo import Criterion, Exact, Problem, criterion_at, kernel_matrix, solved
+from sketchridge.loo import (
+    Criterion,
+    Exact,
+    LeaveOut,
+    Problem,
+    criterion_at,
+    kernel_matrix,
+    left_out,
+    solved,
+)
 
 __all__ = ["Race", "Step", "fitted_model", "kernel_between"]
 
 Array = np.ndarray
 Say = Callable[[str], None]
-_ROWS = {"isotropic": 1000, "ard": 1500, "full": 2000}  # that the chosen form is learned on
+_ROWS = {"isotropic": 1000, "ard": 2000, "full": 2000}  # that the chosen form is learned on
 _TRIAL = 1000  # rows that candidates are learned on
-_FITTED = 2000  # rows from which they predict the rows held out
-_HELD_OUT = 1000  # rows at most by which candidates are compared
-_IN_TURN = 200  # rows below which all are held out in turn, to choose a form
+_COMPARED = 4000  # rows that they are fitted to and compared on, each left out
+_LOWER = 4.0  # by which α may be too large for so many rows
+_IN_TURN = 200  # rows below which all are held out in turn
 _TURNS = 4
 _HOPELESS = 1e6  # the squared error of what cannot be computed, in variances of y
 
@@ -40,12 +48,18 @@ class Step:
 @dataclass(frozen=True, eq=False)
 class _Candidate:
     found: Descent
-    errors: Array  # squared, held out: (t,)
+    errors: Array  # squared, of rows predicted without themselves: (t,)
     w: Array
+    learned: int  # rows at the beginning that it was learned on
 
     @property
     def form(self) -> str:
         return self.found.chart.form
+
+    @property
+    def fresh(self) -> _Candidate:
+        """By the rows that it was not learned from alone."""
+        return _Candidate(self.found, self.errors[self.learned :], self.w[self.learned :], 0)
 
     @property
     def score(self) -> float:
@@ -82,6 +96,7 @@ class Race:
         rows: int | None = None,
         say: Say = lambda text: None,
         evaluate: Criterion = criterion_at,
+        leave_out: LeaveOut = left_out,
     ) -> None:
         self.problem = problem
         self.forms = forms
@@ -89,50 +104,44 @@ class Race:
         self.rows = rows
         self.say = say
         self.evaluate = evaluate
+        self.leave_out = leave_out
         self.steps: list[Step] = []
 
     def size(self, form: str) -> int:
         """How many rows a form is learned on in the end."""
         return min(self.rows or _ROWS[form], len(self.problem))
 
-    def forms_of(self, kernel: DistanceKernel) -> list[str]:
-        """The forms asked for that a kernel has."""
-        return [form for form in self.forms if form in kernel.forms]
-
     def winner(self, kernels: Sequence[DistanceKernel]) -> Descent:
-        """The kernel and form chosen, learned on all rows of the subsample.
-
-        Kernels that have other forms than those before them must beat the form that was chosen for
-        those.
-        """
-        forms = self.forms_of(kernels[0])
+        """The kernel and form chosen, learned on all rows of the subsample."""
+        forms = [form for form in self.forms if form in kernels[0].forms]
         if len(kernels) * len(forms) == 1:
             return self.learned(kernels[0], forms[0], self.head(self.size(forms[0])))
-        chosen: _Candidate | None = None
-        for _, alike in groupby(kernels, self.forms_of):
-            chosen = self.best(list(alike), chosen)
-        assert chosen is not None
+        chosen = self.best(kernels)
         more = self.size(chosen.form)
         if more <= self.learning_rows(chosen.form):
             return chosen.found
         return self.learned(chosen.found.kernel, chosen.form, self.head(more))
 
-    def best(self, kernels: Sequence[DistanceKernel], before: _Candidate | None) -> _Candidate:
-        """The best of kernels with the same forms, then its form; the one before unless beaten."""
-        forms = self.forms_of(kernels[0])
-        common = "isotropic" if forms == ["isotropic"] else "ard"
-        first = self.tried(kernels[0], common)
-        others = [self.tried(kernel, common) for kernel in kernels[1:]]
-        best = first
-        for each in sorted(others, key=lambda each: each.score):
-            if each.beats(best):
-                best = each
-        if before is not None and not best.beats(before):
-            return before
-        tried = [best] if common in forms else []
+    def best(self, kernels: Sequence[DistanceKernel]) -> _Candidate:
+        """The best kernel with one bandwidth for each feature, then its best form."""
+        common = "isotropic" if list(self.forms) == ["isotropic"] else "ard"
+        best = self.best_kernel([self.tried(kernel, common) for kernel in kernels])
         kernel = best.found.kernel
+        forms = [form for form in self.forms if form in kernel.forms]
+        tried = [best] if common in forms else []
         tried += [self.tried(kernel, form, best.found) for form in forms if form != common]
         return _simplest(tried)
+
+    def best_kernel(self, tried: Sequence[_Candidate]) -> _Candidate:
+        """The one with the least error; where rows are few, the first unless another is better by a
+        standard error of the difference."""
+        if len(self.problem) >= _IN_TURN:
+            return min(tried, key=lambda each: each.score)
+        best = tried[0]
+        for each in sorted(tried[1:], key=lambda each: each.score):
+            if each.beats(best):
+                best = each
+        return best
 
     def head(self, rows: int) -> Problem:
         return self.problem.some(slice(0, rows))
@@ -142,28 +151,55 @@ class Race:
         return min(self.size(form), _TRIAL, 3 * len(self.problem) // 4)
 
     def tried(self, kernel: DistanceKernel, form: str, near: Descent | None = None) -> _Candidate:
-        """A candidate with its held-out errors; it starts from a result that is near.
-
-        Where rows are few all of them are held out in turn.
-        """
-        n = len(self.problem)
-        rows = self.learning_rows(form)
-        fitted = min(self.rows or _FITTED, 3 * n // 4)
-        found = []
-        parts = []
-        for fold in range(_TURNS if n < _IN_TURN else 1):
-            turned = self.problem.some(np.roll(np.arange(n), fold * (n - fitted)))
-            held = turned.some(slice(fitted, fitted + _HELD_OUT))
-            start = None if fold else near  # which has seen the rows held out in other turns
-            found.append(self.learned(kernel, form, turned.some(slice(0, rows)), start))
-            errors = _squared_errors(found[-1], turned.some(slice(0, fitted)), held)
-            parts.append(np.column_stack([errors, held.w]))
-        candidate = _Candidate(found[0], *np.concatenate(parts).T)
+        """A candidate with the errors of rows predicted without themselves; it starts from a result
+        that is near."""
+        if len(self.problem) < _IN_TURN:
+            found, candidate = self._in_turn(kernel, form, near)
+        else:
+            found, candidate = self._left_out(kernel, form, near)
         evaluations = sum(len(each.values) for each in found)
         seconds = sum(each.seconds for each in found)
         scored = candidate.score, candidate.error
         self.steps.append(Step(kernel, form, *scored, evaluations, seconds))
         return candidate
+
+    def _left_out(
+        self, kernel: DistanceKernel, form: str, near: Descent | None
+    ) -> tuple[list[Descent], _Candidate]:
+        """Learned on some rows and fitted to many, each of which is left out.
+
+        α, which was found on few rows, may be smaller on many. Errors of rows that the bandwidths
+        were learned from are a little too small, for all kernels alike: where there are others
+        enough, they alone count.
+        """
+        rows = self.learning_rows(form)
+        found = self.learned(kernel, form, self.head(rows), near)
+        many = self.head(2 * self.rows if self.rows else _COMPARED)
+        U = found.coordinates(many.X)
+        tries = [self.leave_out(kernel, U, found.alpha / lower, many) for lower in (1.0, _LOWER)]
+        errors = [_mean_squares(residuals, len(many)) for residuals in tries]
+        least = min(errors, key=lambda each: float(many.w @ each))
+        candidate = _Candidate(found, least, many.w, rows)
+        return [found], candidate.fresh if 2 * rows <= len(many) else candidate
+
+    def _in_turn(
+        self, kernel: DistanceKernel, form: str, near: Descent | None
+    ) -> tuple[list[Descent], _Candidate]:
+        """Learned in turns, so that each of few rows is held out once."""
+        n = len(self.problem)
+        rows = self.learning_rows(form)
+        fitted = min(self.rows or n, 3 * n // 4)
+        found = []
+        parts = []
+        for fold in range(_TURNS):
+            turned = self.problem.some(np.roll(np.arange(n), fold * (n - fitted)))
+            held = turned.some(slice(fitted, None))
+            start = None if fold else near  # which has seen the rows held out in other turns
+            found.append(self.learned(kernel, form, turned.some(slice(0, rows)), start))
+            errors = _squared_errors(found[-1], turned.some(slice(0, fitted)), held)
+            parts.append(np.column_stack([errors, held.w]))
+        errors, w = np.concatenate(parts).T
+        return found, _Candidate(found[0], errors, w, 0)
 
     def learned(
         self, kernel: DistanceKernel, form: str, problem: Problem, near: Descent | None = None
@@ -182,22 +218,27 @@ class Race:
 def _simplest(tried: Sequence[_Candidate]) -> _Candidate:
     """Bandwidths for each feature, unless another form is better by a standard error.
 
-    A single bandwidth must beat them by that of the difference, a full map by that of its score:
-    full maps overfit, and many bandwidths, with their pull, lose a few per cent where one would do
-    but gain a factor where it would not.
+    A single bandwidth must beat them by that of the difference, a full map by that of its score on
+    rows that it was not learned from: full maps overfit, and many bandwidths, with their pull, lose
+    a few per cent where one would do but gain a factor where it would not.
     """
     by_form = {each.form: each for each in tried}
     if "ard" not in by_form:
         simple, *others = sorted(tried, key=lambda each: FORMS.index(each.form))
-        better = [each for each in others if each.score + each.error < simple.score]
+        better = [each for each in others if _is_far_better(each, simple)]
         return better[-1] if better else simple
     chosen = by_form["ard"]
     if "isotropic" in by_form and by_form["isotropic"].beats(chosen):
         chosen = by_form["isotropic"]
     full = by_form.get("full")
-    if full is not None and full.score + full.error < chosen.score:
+    if full is not None and _is_far_better(full, chosen):
         chosen = full
     return chosen
+
+
+def _is_far_better(one: _Candidate, other: _Candidate) -> bool:
+    """By a standard error of its score, on rows that neither was learned from."""
+    return one.fresh.score + one.fresh.error < other.fresh.score
 
 
 def fitted_model(found: Descent, problem: Problem) -> Exact | None:
@@ -209,6 +250,11 @@ def fitted_model(found: Descent, problem: Problem) -> Exact | None:
 def kernel_between(found: Descent, X: Array, Z: Array) -> Array:
     """k(X, Z): (t, n)."""
     return found.kernel.block(found.coordinates(X), found.coordinates(Z))
+
+
+def _mean_squares(residuals: Array | None, n: int) -> Array:
+    """Mean over targets: (n,)."""
+    return np.full(n, _HOPELESS) if residuals is None else (residuals**2).mean(axis=1)
 
 
 def _squared_errors(found: Descent, problem: Problem, held: Problem) -> Array:

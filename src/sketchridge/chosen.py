@@ -88,6 +88,7 @@ def _choose_kernel(settings: Any, data: Data, backend: Backend, seed: int, say: 
             seed=seed,
             say=say,
             evaluate=backend.criterion,
+            leave_out=backend.left_out,
         )
         return Chosen(found.kernel.fitted(X), found)
     fixed = [_with_bandwidth(kernel, settings, data, backend) for kernel in kernels]

@@ -11,7 +11,15 @@ import numpy as np
 from sketchridge.candidates import Race, Step, fitted_model, kernel_between
 from sketchridge.descent import Descent, median_distance
 from sketchridge.kernels import FORMS, DistanceKernel
-from sketchridge.loo import Criterion, Problem, best_alpha, criterion_at, kernel_matrix
+from sketchridge.loo import (
+    Criterion,
+    LeaveOut,
+    Problem,
+    best_alpha,
+    criterion_at,
+    kernel_matrix,
+    left_out,
+)
 from sketchridge.rows import deviations
 
 __all__ = ["Learned", "Step", "cross_fitted_factor", "learn", "relevance", "spreads"]
@@ -57,16 +65,17 @@ def learn(
     rows: int | None = None,
     say: Say = lambda text: None,
     evaluate: Criterion = criterion_at,
+    leave_out: LeaveOut = left_out,
 ) -> Learned:
     """Learn the kernel on a subsample of the distinct rows X (n, d), Y (n, q), weights w (n,).
 
     Every feature is divided by its spread first. Kernels are compared with one bandwidth for each
-    feature, then forms with the best kernel: learned on up to three quarters of the rows, scored on
-    others; a form must be better than a simpler one by a standard error; the chosen one is learned
-    again on all rows. Below 30 rows, or with half as many features as rows, there is one bandwidth
-    whatever was asked for.
-    ``evaluate`` computes the criterion, on a GPU where a backend's does.
-    At most ``rows`` rows are learned on: 1,000, 1,500 or 2,000 by form. The rows are drawn by
+    feature, then forms with the best kernel: learned on up to three quarters of the rows, at most
+    1,000, and scored by the leave-one-out errors of up to 4,000; a form must be better than a
+    simpler one by a standard error; the chosen one is learned again on all rows. Below 30 rows, or
+    with half as many features as rows, there is one bandwidth whatever was asked for.
+    ``evaluate`` and ``leave_out`` compute that, on a GPU where a backend's do.
+    At most ``rows`` rows are learned on: 1,000 for one bandwidth, else 2,000. The rows are drawn by
     their content and the seed, so that their order changes nothing.
 
     Examples
@@ -87,7 +96,7 @@ def learn(
     criterion = "reml" if min(len(X), rows or len(X)) < _LIKELIHOOD else "loo"
     if not problem.Y.shape[1] or not len(used) or len(X) < 3:
         return _nothing_to_learn(kernels[0], X, spread, order)
-    race = Race(problem, criterion, allowed, rows, say, evaluate)
+    race = Race(problem, criterion, allowed, rows, say, evaluate, leave_out)
     best = race.winner(kernels)
     return _learned(best, race, spread, order)
 

@@ -18,10 +18,12 @@ __all__ = [
     "AlphaPath",
     "Criterion",
     "Exact",
+    "LeaveOut",
     "Problem",
     "best_alpha",
     "criterion_at",
     "kernel_matrix",
+    "left_out",
     "solved",
 ]
 
@@ -111,6 +113,12 @@ def solved(G: Array, alpha: float, problem: Problem) -> Exact | None:
     return Exact(B, ones, logdet + np.log(total), problem.Y)
 
 
+def left_out(kernel: DistanceKernel, U: Array, alpha: float, problem: Problem) -> Array | None:
+    """Leave-one-out residuals (n, q), or None where rounding makes A indefinite. O(n³)."""
+    model = solved(kernel_matrix(kernel, U), alpha, problem)
+    return None if model is None else model.residuals
+
+
 def criterion_at(
     name: str, kernel: DistanceKernel, U: Array, alpha: float, problem: Problem
 ) -> tuple[float, Array, float] | None:
@@ -171,6 +179,7 @@ def _restricted_likelihood(model: Exact, problem: Problem) -> tuple[float, Array
 Criterion = Callable[
     [str, DistanceKernel, Array, float, Problem], tuple[float, Array, float] | None
 ]
+LeaveOut = Callable[[DistanceKernel, Array, float, Problem], Array | None]
 _CRITERIA = {"loo": _leave_one_out, "reml": _restricted_likelihood}
 
 

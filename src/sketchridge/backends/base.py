@@ -15,7 +15,7 @@ from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
 from sketchridge.backends.threads import over_rows
 from sketchridge.kernels import DistanceKernel, Kernel
-from sketchridge.loo import Problem, criterion_at
+from sketchridge.loo import Problem, criterion_at, left_out
 
 __all__ = ["Backend"]
 
@@ -188,6 +188,12 @@ class Backend(ABC):
     ) -> tuple[float, Array, float] | None:
         """`loo.criterion_at`, by which kernels are learned, on a GPU where there is one."""
         return criterion_at(name, kernel, U, alpha, problem)
+
+    def left_out(
+        self, kernel: DistanceKernel, U: Array, alpha: float, problem: Problem
+    ) -> Array | None:
+        """`loo.left_out`, by which learned kernels are compared, likewise."""
+        return left_out(kernel, U, alpha, problem)
 
     # m×m algebra, where the backend computes
 

@@ -15,7 +15,7 @@ from sketchridge.backends.base import REMEDY, Backend
 from sketchridge.backends.philox import signs
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
-from sketchridge.backends.torch_loo import criterion_at
+from sketchridge.backends.torch_loo import criterion_at, left_out
 from sketchridge.kernels import DistanceKernel, Kernel
 from sketchridge.loo import Problem
 
@@ -142,6 +142,13 @@ class TorchArrays(Backend):
         if self._on_the_host:
             return super().criterion(name, kernel, U, alpha, problem)
         return criterion_at(name, kernel, U, alpha, problem, self.device)
+
+    def left_out(
+        self, kernel: DistanceKernel, U: Array, alpha: float, problem: Problem
+    ) -> Array | None:
+        if self._on_the_host:
+            return super().left_out(kernel, U, alpha, problem)
+        return left_out(kernel, U, alpha, problem, self.device)
 
     # m×m algebra, on the device where it is large
 

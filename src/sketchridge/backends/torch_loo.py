@@ -10,7 +10,7 @@ import torch
 from sketchridge.kernels import DistanceKernel
 from sketchridge.loo import Problem
 
-__all__ = ["criterion_at"]
+__all__ = ["criterion_at", "left_out"]
 
 Array = np.ndarray
 _TINY = np.finfo(float).tiny
@@ -40,6 +40,18 @@ def criterion_at(
     if not (np.isfinite(value) and np.isfinite(by_U).all() and np.isfinite(by_log_alpha)):
         return None
     return value, by_U, by_log_alpha
+
+
+def left_out(
+    kernel: DistanceKernel, U: Array, alpha: float, problem: Problem, device: torch.device
+) -> Array | None:
+    """Leave-one-out residuals (n, q); None where A is indefinite."""
+    u, Y, w = (torch.as_tensor(A, dtype=torch.float64, device=device) for A in _arrays(U, problem))
+    s = _METRICS[kernel.metric][0](u)
+    P, _ = _solved(kernel.evaluate(s, torch), alpha / w, problem.fit_intercept)
+    if P is None:
+        return None
+    return (P @ Y / P.diagonal().clamp(min=_TINY)[:, None]).cpu().numpy()
 
 
 def _arrays(U: Array, problem: Problem) -> tuple[Array, Array, Array]:
