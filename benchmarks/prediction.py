@@ -90,35 +90,28 @@ def fitted(model: Any, X: Array, y: Array, Z: Array, z: Array) -> Found:
     return found | {"m": getattr(model, "sketch_size_", len(X))}
 
 
-def sketched(**options: Any) -> Callable[..., Found]:
-    def run(X: Array, y: Array, Z: Array, z: Array, seed: int) -> Found:
-        return fitted(automatic_ridge(random_state=seed).set_params(**options), X, y, Z, z)
-
-    return run
-
-
-def exact(X: Array, y: Array, Z: Array, z: Array, seed: int) -> Found:
-    return fitted(automatic_exact_ridge(), X, y, Z, z)
-
-
-# The first are the defaults: tests/test_pinned.py compares them with SketchedKernelRidge()
-SETTINGS: dict[str, Callable[..., Found]] = {
-    OURS: sketched(),
-    VARYING: sketched(noise="varying"),
-    f"{OURS}, ard": sketched(bandwidth="ard"),
-    f"{OURS}, full": sketched(bandwidth="full"),
-    "ExactKernelRidge": exact,
+# Our estimators, unfitted, by the seed. The first has the defaults: tests/test_pinned.py compares
+# them with SketchedKernelRidge()
+SETTINGS: dict[str, Callable[[int], Any]] = {
+    OURS: lambda seed: automatic_ridge(random_state=seed),
+    VARYING: lambda seed: automatic_ridge(random_state=seed, noise="varying"),
+    f"{OURS}, ard": lambda seed: automatic_ridge(random_state=seed).set_params(bandwidth="ard"),
+    f"{OURS}, full": lambda seed: automatic_ridge(random_state=seed).set_params(bandwidth="full"),
+    "ExactKernelRidge": lambda seed: automatic_exact_ridge(),
 }
-METHODS = {**SETTINGS, **ON_CPU, **ON_GPU}
+METHODS = [*SETTINGS, *ON_CPU, *ON_GPU]
 
 
-def measured(cell: Cell, folder: Path, machine: str) -> Row:
+def measured(cell: Cell, folder: Path, machine: str, backend: str) -> Row:
     """One cell; a method that fails is shown as failing."""
     method, name, seed = cell
     X, y, Z, z = split(*table(name, folder), seed)
     start = time.perf_counter()
     try:
-        found = METHODS[method](X, y, Z, z, seed)
+        if method in SETTINGS:
+            found = fitted(SETTINGS[method](seed).set_params(backend=backend), X, y, Z, z)
+        else:
+            found = {**ON_CPU, **ON_GPU}[method](X, y, Z, z, seed)
     except Exception as error:
         found = {"rmse": float("nan"), "error": f"{type(error).__name__}: {error}"[:200]}
     seconds = time.perf_counter() - start
@@ -138,13 +131,19 @@ class Lane(threading.Thread):
     """A process with cores of its own that takes cells from a list until none is left."""
 
     def __init__(
-        self, cells: list[Cell], cores: Sequence[int], gpu: bool, folder: Path, kept: Kept
+        self,
+        cells: list[Cell],
+        cores: Sequence[int],
+        gpu: bool,
+        options: argparse.Namespace,
+        kept: Kept,
     ) -> None:
         super().__init__()
         self.cells = cells
         self.cores = cores
         self.gpu = gpu
-        self.folder = folder
+        self.folder = options.data
+        self.backend = options.backend
         self.kept = kept
         used = f"{len(cores)} of {cpu_count()} cores" if cores else f"{cpu_count()} cores"
         self.machine = f"{used} and a GPU" if gpu else used
@@ -157,7 +156,9 @@ class Lane(threading.Thread):
             except IndexError:  # another lane took the last
                 break
             try:
-                row = process.submit(measured, cell, self.folder, self.machine).result()
+                row = process.submit(
+                    measured, cell, self.folder, self.machine, self.backend
+                ).result()
             except BrokenProcessPool as error:
                 method, name, seed = cell
                 row = {"table": name, "split": seed, "method": method, "error": str(error)[:100]}
@@ -230,6 +231,8 @@ def main() -> None:
     parser.add_argument("--lanes", type=int, default=1, help="processes on the CPU")
     parser.add_argument("--gpu-lanes", type=int, default=1, help="processes that use the GPU")
     parser.add_argument("--threads", type=int, default=2, help="cores of a lane on the CPU")
+    parser.add_argument("--first-core", type=int, default=0, help="of those of the lanes")
+    parser.add_argument("--backend", default="auto", help="ours; torch and triton use GPU lanes")
     parser.add_argument("--tables", nargs="+", default=[*TABLES, *TIMED])
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--last", nargs="*", default=(), help="methods that come after the others")
@@ -259,17 +262,18 @@ def run(options: argparse.Namespace, kept: Kept) -> None:
         for seed in range(1 if name in TIMED else options.splits)
         if (method, name, seed) not in known
     ]
-    on_cpu = ordered([cell for cell in cells if cell[0] not in ON_GPU], options.last)
-    on_gpu = ordered([cell for cell in cells if cell[0] in ON_GPU], options.last)
+    gpu_methods = {*ON_GPU, *(SETTINGS if options.backend in ("torch", "triton") else ())}
+    on_cpu = ordered([cell for cell in cells if cell[0] not in gpu_methods], options.last)
+    on_gpu = ordered([cell for cell in cells if cell[0] in gpu_methods], options.last)
     some = on_cpu, options.lanes, options.threads, False
     others = on_gpu, options.gpu_lanes, 1, True
     lanes = []
-    first = 0
+    first = options.first_core
     for these, count, each, gpu in (some, others):
         for _ in range(count):
             enough = first + each <= cpu_count()
             cores = range(first, first + each) if enough else ()
-            lanes.append(Lane(these, list(cores), gpu, options.data, kept))
+            lanes.append(Lane(these, list(cores), gpu, options, kept))
             first += each
     for lane in lanes:
         lane.start()

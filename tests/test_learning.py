@@ -10,11 +10,13 @@ import torch
 from helpers import DEVICE, assert_close, normal, uneven
 from kernel_of_a_user import RationalQuadratic
 
+from sketchridge import candidates
 from sketchridge.backends import torch_loo
+from sketchridge.candidates import Race
 from sketchridge.descent import Chart, descend, started
 from sketchridge.kernels import FORMS, Gaussian, Laplacian, Matern32, Matern52, Radial
 from sketchridge.learning import cross_fitted_factor, learn, relevance, spreads
-from sketchridge.loo import Problem, best_alpha, criterion_at, solved
+from sketchridge.loo import Problem, best_alpha, criterion_at, left_out, solved
 
 Array = np.ndarray
 KERNELS = [Gaussian(), Matern32(), Matern52(), RationalQuadratic(), Laplacian()]
@@ -88,10 +90,22 @@ def test_pytorch_computes_the_same_criteria(kernel, criterion, weighted, fit_int
         np.testing.assert_allclose(other, mine, rtol=1e-10, atol=1e-12)
 
 
+@every_kernel
+@with_and_without_weights
+@with_and_without_intercept
+def test_pytorch_leaves_the_same_rows_out(kernel, weighted, fit_intercept):
+    problem = problem_of(weighted, fit_intercept, 2)
+    U = problem.X @ (0.5 * normal(D, D, 2))
+    theirs = torch_loo.left_out(kernel, U, 0.07, problem, torch.device(DEVICE))
+    np.testing.assert_allclose(theirs, left_out(kernel, U, 0.07, problem), rtol=1e-9, atol=1e-12)
+
+
 def test_pytorch_says_where_the_matrix_is_indefinite():
     problem = problem_of(False, True, 1)
     U, device = np.zeros_like(problem.X), torch.device(DEVICE)
     assert torch_loo.criterion_at("loo", Gaussian(), U, 1e-300, problem, device) is None
+    assert torch_loo.left_out(Gaussian(), U, 1e-300, problem, device) is None
+    assert left_out(Gaussian(), U, 1e-300, problem) is None
 
 
 @every_form
@@ -224,16 +238,33 @@ def test_absolute_distances_suit_steps(steps):
     assert_close(found.map, np.diag(1 / found.kernel.bandwidth))
 
 
-def test_absolute_distances_must_beat_the_form_chosen_for_the_others(steps):
-    """Which comes before them; other forms of theirs are tried once they have won."""
+def test_kernels_are_compared_in_one_form_and_then_the_forms_of_the_best(steps):
     tried = [(step.kernel.name, step.form) for step in steps[1].curve]
-    assert [kernel for kernel, _ in tried[-2:]] == ["Laplacian", "Laplacian"]
-    assert [form for _, form in tried[-2:]] == ["ard", "isotropic"]
-    assert "Laplacian" not in {kernel for kernel, _ in tried[:-2]}
+    assert tried[:4] == [(kernel.name, "ard") for kernel in AUTO]
+    assert tried[4:] == [("Laplacian", "isotropic")]  # it has no full map
     X = normal(100, 3)
     smooth = learned(X, wavy(X))
     assert smooth.kernel.name != "Laplacian"
-    assert [step.form for step in smooth.curve if step.kernel.name == "Laplacian"] == ["ard"]
+    assert "Laplacian" not in [step.kernel.name for step in smooth.curve[4:]]
+
+
+@pytest.mark.parametrize(("trial", "counted"), [(100, 300), (250, 400)])
+def test_rows_that_were_not_learned_from_decide_where_there_are_enough(trial, counted, monkeypatch):
+    """All 400 are left out; where less than half of them were not learned from, all count."""
+    monkeypatch.setattr(candidates, "_TRIAL", trial)
+    X = normal(400, 2)
+    w = np.ones(400)
+    problem = Problem(X, np.sin(2 * X[:, :1]) + 0.1 * normal(400, 1, 1), w, True)
+    race = Race(problem, "reml", ["isotropic"])
+    found = race.tried(Matern32(), "isotropic")
+    assert len(found.errors) == counted
+    assert len(found.fresh.errors) == 400 - trial
+    tries = [
+        left_out(Matern32(), found.found.coordinates(X), found.found.alpha / lower, problem)
+        for lower in (1, 4)
+    ]
+    least = min(tries, key=lambda each: (each**2).mean())
+    assert_close(found.errors, least[400 - counted :, 0] ** 2)
 
 
 @pytest.mark.slow

@@ -71,7 +71,7 @@ def learn(
 
     Every feature is divided by its spread first. Kernels are compared with one bandwidth for each
     feature, then forms with the best kernel: learned on up to three quarters of the rows, at most
-    1,000, and scored by the leave-one-out errors of up to 4,000; a form must be better than a
+    1,000, and scored by the leave-one-out errors of up to 3,000; a form must be better than a
     simpler one by a standard error; the chosen one is learned again on all rows. Below 30 rows, or
     with half as many features as rows, there is one bandwidth whatever was asked for.
     ``evaluate`` and ``leave_out`` compute that, on a GPU where a backend's do.
