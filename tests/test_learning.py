@@ -10,7 +10,7 @@ import torch
 from helpers import DEVICE, assert_close, normal, uneven
 from kernel_of_a_user import RationalQuadratic
 
-from sketchridge import candidates
+from sketchridge import candidates, descent
 from sketchridge.backends import torch_loo
 from sketchridge.candidates import Race
 from sketchridge.descent import Chart, descend, started
@@ -246,6 +246,20 @@ def test_kernels_are_compared_in_one_form_and_then_the_forms_of_the_best(steps):
     smooth = learned(X, wavy(X))
     assert smooth.kernel.name != "Laplacian"
     assert "Laplacian" not in [step.kernel.name for step in smooth.curve[4:]]
+
+
+def test_a_kernel_without_gradients_must_be_better_by_a_margin():
+    race = Race(problem_of(n=300), "loo", ["ard"])
+
+    def candidate(kernel, error):
+        chart = Chart("ard", np.ones(D), 0.1)
+        found = descent.Descent(kernel, chart, chart.start, (), 0.0)
+        return candidates._Candidate(found, np.full(300, error), np.ones(300), 0)
+
+    smooth, best = candidate(Matern32(), 1.01), candidate(Gaussian(), 1.0)
+    assert race.best_kernel([smooth, best, candidate(Laplacian(), 0.97)]) is best
+    absolute = candidate(Laplacian(), 0.95)
+    assert race.best_kernel([smooth, best, absolute]) is absolute
 
 
 @pytest.mark.parametrize(("trial", "counted"), [(100, 300), (250, 400)])
