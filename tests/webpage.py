@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
 
 import numpy as np
+import pytest
 from helpers import normal
 
+import sketchridge
 from sketchridge import SketchedKernelRidge
 from sketchridge.campaign.operations import Campaign
 from sketchridge.web.desk import Desk
@@ -101,3 +110,40 @@ def start(address: str, folder: Path, text: str | None = None, **settings) -> No
     path.write_text(text or table(), encoding="utf-8")
     given = {"target": "yield", "unit": "mg/L", "limits": (0.0, 100.0), "batch_size": 5}
     Campaign.create(address, path, estimator=SketchedKernelRidge(), **{**given, **settings})
+
+
+@contextmanager
+def served(address: str, folder: Path, *options: str, port: int = 0) -> Iterator[str]:
+    """The page as the terminal serves it, until the end: its address with the token."""
+    program = "from sketchridge.cli import main; main()"
+    words = ["campaign", "serve", "--port", str(port), "--store", address, *options]
+    source = str(Path(sketchridge.__file__).parents[1])
+    with subprocess.Popen(
+        [sys.executable, "-u", "-c", program, *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": source, "COLUMNS": "500"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        said = ""
+        try:
+            while "http" not in said:
+                line = process.stdout.readline()
+                assert line, said
+                said += line
+            yield re.search(r"http\S+", said)[0]
+        finally:
+            process.send_signal(signal.SIGINT)
+            rest, _ = process.communicate(timeout=60)
+        assert "Traceback" not in rest, rest
+        assert process.returncode == 0
+
+
+def chromium() -> str:
+    """A browser that is installed, or a reason to skip."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next(filter(None, map(shutil.which, names)), "")
+    if not found:
+        pytest.skip("no Chromium is installed (Debian: apt-get install chromium)")
+    return found

@@ -70,6 +70,11 @@ def campaign(url: str, folder: Path, kills: int, seed: int, work: Any = work) ->
         acquisition="weighted",
         random_state=0,
     )
+    kill(url, folder, kills, seed, work)
+
+
+def kill(url: str, folder: Path, kills: int, seed: int, work: Any = work) -> None:
+    """Let four processes work, and kill one of them at random moments."""
     rng, context, started = np.random.default_rng(seed), get_context("fork"), 0
     workers = {}
 

@@ -427,3 +427,8 @@ def test_a_goal_is_followed(app, address, tmp_path):
     assert "Best so far" in text
     assert "What is left to gain" in text
     assert "Goal: maximize" in read(page.get("/"))
+
+
+def test_a_form_that_was_refused_can_be_loaded_again(page):
+    assert page.get("/tell").headers["Location"] == "/"
+    assert page.get("/amend").headers["Location"] == "/labels"

@@ -45,6 +45,9 @@ NAV = (
 )
 
 
+_AT = {"act.tell": "/", "act.amend": "/labels"}  # where a form that is shown again can be reloaded
+
+
 class NoCampaign(Exception):
     """There is none yet: it can be started from the page."""
 
@@ -144,6 +147,7 @@ def page(template: str, now: Campaign | None, **values: Any) -> str:
         nav=NAV,
         form=guard.form,
         once=secrets.token_urlsafe(12),
+        at=_AT.get(str(request.endpoint), ""),
         answer=answer,
         asked=job,
         jobs=desk().worker.open_jobs(),

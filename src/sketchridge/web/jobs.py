@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from sketchridge.web.sentences import for_a_page
+from sketchridge.web.sentences import for_a_page, in_its_words
 
 __all__ = ["Job", "Worker", "heard"]
 
@@ -25,7 +25,9 @@ def heard(notes: list[str]) -> Iterator[None]:
     """Warnings of the library as notes, each once."""
     with warnings.catch_warnings(record=True) as found:
         yield
-    said = (str(one.message) for one in found if issubclass(one.category, UserWarning))
+    said = (
+        in_its_words(str(one.message)) for one in found if issubclass(one.category, UserWarning)
+    )
     notes += dict.fromkeys(said)
 
 

@@ -8,7 +8,7 @@ import tempfile
 from sketchridge.active.database import without_secrets
 from sketchridge.notices import complaint
 
-__all__ = ["for_a_page"]
+__all__ = ["for_a_page", "in_its_words"]
 
 _WORDS = [  # what the terminal says, and what there is on the page instead
     (r"say so with --yes", "tick “Keep values outside the range” and save again"),
@@ -19,6 +19,10 @@ _WORDS = [  # what the terminal says, and what there is on the page instead
     (r"or give --category (.+?) or --ignore \1(?=[.;])", r"or leave the column \1 out"),
     (r": give another one as --id", ": choose another column of names"),
     (r": say where it is with --pool", ": start the page with --pool and its place"),
+    (
+        r"Give more rows, a lower confidence_level, or method=\"gaussian\"\.",
+        "With more labels that passes.",
+    ),
     (r"--range needs two numbers such as 0:100, got '(.*?):(.*?)'", r"The range needs two numbers"),
 ]
 
@@ -31,6 +35,11 @@ def for_a_page(error: BaseException) -> str:
     'If they are right, tick “Keep values outside the range” and save again; nothing was changed.'
     """
     text = without_secrets(complaint(error))
+    return in_its_words(text)
+
+
+def in_its_words(text: str) -> str:
+    """A sentence with the page's own words."""
     text = re.sub(re.escape(tempfile.gettempdir()) + r"/sketchridge-[^/\s]+/", "", text)
     for pattern, words in _WORDS:
         text = re.sub(pattern, words, text)

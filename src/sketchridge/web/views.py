@@ -73,6 +73,14 @@ def measure_page(now: Campaign, **values: Any) -> str:
     )
 
 
+@views.get("/tell")
+@views.get("/amend")
+def form() -> AnyResponse:
+    """A form that was refused is shown at its own address, which holds nothing to look at."""
+    to = "page.measure" if request.path == "/tell" else "page.labels"
+    return redirect(url_for(to), 303)
+
+
 @views.get("/sheet")
 def sheet() -> str:
     """The points to measure, to be printed and filled in by hand."""

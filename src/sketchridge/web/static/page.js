@@ -129,6 +129,7 @@ function mergeRows(old, fresh) {
 }
 
 function replace(old, fresh) {
+  if (old.querySelector("[name=accept]")) return;  // a question that waits for its answer
   if (old.innerHTML === fresh.innerHTML) return;
   const a = old.querySelector("[data-rows]"), b = fresh.querySelector("[data-rows]");
   if (a && b) { mergeRows(a, b); return; }
@@ -234,6 +235,7 @@ window.addEventListener("pageshow", (event) => {
 });
 
 document.addEventListener("visibilitychange", look);
+if (body.dataset.at) history.replaceState(null, "", body.dataset.at);
 forgetSaved();
 restoreDrafts(document);
 if (location.search.includes("said=")) {  // an answer is shown once

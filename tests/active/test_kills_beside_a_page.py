@@ -1,0 +1,100 @@
+"""Processes are killed while the page of their campaign is open in a browser, which asks for news
+all the time and labels points that the dead have left: nothing is lost, and the page shows it."""
+
+from __future__ import annotations
+
+import re
+import time
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_kills import P, X, check, kill, label
+from webpage import chromium, served
+
+from sketchridge import SketchedKernelRidge
+from sketchridge.campaign.operations import Campaign
+
+pytest.importorskip("playwright", reason="Playwright is not installed")
+_COUNT = "document.querySelector('#counts b').textContent"
+
+
+def begin(url: str, folder: Path) -> None:
+    """A campaign over the same points, from a table."""
+    rows = [f"P{i},{x!r},{z!r}" for i, (x, z) in enumerate(X.tolist())]
+    (folder / "pool.csv").write_text("\n".join(["id,x,z", *rows]))
+    estimator = SketchedKernelRidge(bandwidth=1.0, alpha=0.1, sketch_size=16)
+    options: dict[str, Any] = {"target": "y", "batch_size": 3, "scale": False}
+    Campaign.create(url, folder / "pool.csv", estimator=estimator, **options)
+
+
+def look(address: str, path: str, journal: Path, end: Any, counts: Any) -> None:
+    """Keep the page open, and label what waits there; a line for every label that it says is
+    saved."""
+    from playwright.sync_api import Error, sync_playwright
+
+    with sync_playwright() as playwright, journal.open("a", buffering=1) as lines:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        context = browser.new_context()
+        page, other = context.new_page(), context.new_page()
+        page.set_default_timeout(60_000)
+        statuses: dict[int, int] = {}
+        complaints: list[str] = []
+        for tab in (page, other):
+            tab.on("response", lambda r: statuses.update({r.status: statuses.get(r.status, 0) + 1}))
+            tab.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(address)
+        page.wait_for_url(re.match(r"http://[^/]+/", address)[0])
+        other.goto(re.match(r"http://[^/]+/", address)[0] + "labels")
+        while not end.is_set():
+            page.wait_for_timeout(1000)
+            try:
+                cells = page.locator("tr:not(.gone) input[data-draft]")
+                row = (
+                    cells.first.get_attribute("data-draft", timeout=500) if cells.count() else None
+                )
+                if row is None:
+                    continue
+                page.locator(f"#label-{row}").fill(repr(float(label([int(row)])[0])), timeout=500)
+                page.locator(f"#label-{row}").press("Enter", timeout=500)
+            except Error:
+                continue  # somebody else was quicker
+            page.wait_for_load_state()
+            if page.get_by_text("1 label saved").count():
+                lines.write(f"told {row}\n")
+        wanted = f"{counts['labels']:,}"
+        for tab in (page, other):
+            tab.wait_for_function(f"{_COUNT} === {wanted!r}")
+        counts |= {"statuses": statuses, "complaints": complaints}
+        browser.close()
+
+
+@pytest.mark.parametrize("kills", [pytest.param(200, marks=pytest.mark.slow)])
+def test_kills_while_the_page_is_open(url, tmp_path, kills):
+    path = chromium()
+    begin(url, tmp_path)
+    context = get_context("spawn")
+    with served(url, tmp_path) as address, context.Manager() as shared:
+        end, counts = shared.Event(), shared.dict()
+        journal = tmp_path / "browser.txt"
+        viewer = context.Process(target=look, args=(address, path, journal, end, counts))
+        viewer.start()
+        try:
+            begun = time.monotonic()
+            while not journal.exists() and time.monotonic() - begun < 60:
+                time.sleep(0.1)
+            kill(url, tmp_path, kills, seed=3)
+            counts["labels"] = len(Campaign.open(url).store.told())
+            end.set()
+            viewer.join(120)
+            assert viewer.exitcode == 0
+            seen = dict(counts)
+        finally:
+            viewer.kill()
+    said = len(journal.read_text().split())
+    print(f"{kills} kills; {seen}; {said // 2} labels from the browser; of {P} points")
+    assert seen["complaints"] == []
+    assert not [status for status in seen["statuses"] if status >= 500]
+    assert seen["statuses"][200] > kills / 10
+    assert check(url, tmp_path) == seen["labels"]
