@@ -4,11 +4,11 @@ all the time and labels points that the dead have left: nothing is lost, and the
 from __future__ import annotations
 
 import re
-import time
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from test_kills import P, X, check, kill, label
 from webpage import chromium, served
@@ -17,7 +17,6 @@ from sketchridge import SketchedKernelRidge
 from sketchridge.campaign.operations import Campaign
 
 pytest.importorskip("playwright", reason="Playwright is not installed")
-_COUNT = "document.querySelector('#counts b').textContent"
 
 
 def begin(url: str, folder: Path) -> None:
@@ -29,7 +28,7 @@ def begin(url: str, folder: Path) -> None:
     Campaign.create(url, folder / "pool.csv", estimator=estimator, **options)
 
 
-def look(address: str, path: str, journal: Path, end: Any, counts: Any) -> None:
+def look(address: str, path: str, journal: Path, ready: Any, end: Any, counts: Any) -> None:
     """Keep the page open, and label what waits there; a line for every label that it says is
     saved."""
     from playwright.sync_api import Error, sync_playwright
@@ -47,6 +46,7 @@ def look(address: str, path: str, journal: Path, end: Any, counts: Any) -> None:
         page.goto(address)
         page.wait_for_url(re.match(r"http://[^/]+/", address)[0])
         other.goto(re.match(r"http://[^/]+/", address)[0] + "labels")
+        ready.set()
         while not end.is_set():
             page.wait_for_timeout(1000)
             try:
@@ -56,7 +56,9 @@ def look(address: str, path: str, journal: Path, end: Any, counts: Any) -> None:
                 )
                 if row is None:
                     continue
-                page.locator(f"#label-{row}").fill(repr(float(label([int(row)])[0])), timeout=500)
+                page.locator(f"#label-{row}").fill(
+                    repr(float(label(np.array([int(row)]))[0])), timeout=500
+                )
                 page.locator(f"#label-{row}").press("Enter", timeout=500)
             except Error:
                 continue  # somebody else was quicker
@@ -65,8 +67,8 @@ def look(address: str, path: str, journal: Path, end: Any, counts: Any) -> None:
                 lines.write(f"told {row}\n")
         wanted = f"{counts['labels']:,}"
         for tab in (page, other):
-            tab.wait_for_function(f"{_COUNT} === {wanted!r}")
-        counts |= {"statuses": statuses, "complaints": complaints}
+            tab.locator("#counts b").first.filter(has_text=wanted).wait_for()
+        counts.update(statuses=statuses, complaints=complaints)
         browser.close()
 
 
@@ -76,14 +78,12 @@ def test_kills_while_the_page_is_open(url, tmp_path, kills):
     begin(url, tmp_path)
     context = get_context("spawn")
     with served(url, tmp_path) as address, context.Manager() as shared:
-        end, counts = shared.Event(), shared.dict()
+        ready, end, counts = shared.Event(), shared.Event(), shared.dict()
         journal = tmp_path / "browser.txt"
-        viewer = context.Process(target=look, args=(address, path, journal, end, counts))
+        viewer = context.Process(target=look, args=(address, path, journal, ready, end, counts))
         viewer.start()
         try:
-            begun = time.monotonic()
-            while not journal.exists() and time.monotonic() - begun < 60:
-                time.sleep(0.1)
+            assert ready.wait(120), "the page did not open"
             kill(url, tmp_path, kills, seed=3)
             counts["labels"] = len(Campaign.open(url).store.told())
             end.set()

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -292,3 +293,9 @@ def test_the_wheel_runs_in_a_bare_environment(tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "sketchridge demo" in done.stdout
+    with zipfile.ZipFile(next((tmp_path / "wheel").glob("*.whl"))) as wheel:
+        names = set(wheel.namelist())
+    web = Path(__file__).parents[2] / "src" / "sketchridge" / "web"
+    parts = [*web.glob("templates/*"), *web.glob("static/*")]
+    assert len(parts) > 15
+    assert {f"sketchridge/web/{part.parent.name}/{part.name}" for part in parts} <= names

@@ -191,7 +191,7 @@ def test_two_windows_and_the_terminal_at_once(window, address, tmp_path):
         Campaign.open(address).ask(2)  # from the terminal
 
         one.says("has been labeled, released or has failed elsewhere")
-        one.page.wait_for_function("document.querySelectorAll('input[data-draft]').length === 5")
+        sync.expect(one.page.locator("input[data-draft]")).to_have_count(5, timeout=PATIENCE)
         assert one.cell(rows[0]).input_value() == "1.5"
         assert one.cell(rows[1]).input_value() == "2.5"
         assert not one.cell(rows[2]).count()

@@ -164,7 +164,13 @@ def tell() -> Any:
         return measure_page(now, typed=cells, problem=problem, outside=outside), 422
     known = len(values) - new
     more = f"; {counted(known, 'label')} had been told before" if known else ""
-    return said(Answer(f"{counted(new, 'label')} saved{more}.", saved=list(values)), "measure")
+    answer = Answer(f"{counted(new, 'label')} saved{more}.", saved=list(values))
+    return said(answer, "measure", **_place())
+
+
+def _place() -> dict[str, str]:
+    """Where in a long table someone was."""
+    return {key: request.args[key] for key in ("leaf", "search") if request.args.get(key)}
 
 
 _UNREADABLE = "Nothing was saved yet: correct the cells that are marked, and save again."
@@ -191,7 +197,7 @@ def amend() -> Any:
         return labels_page(now, typed=cells, problem=for_a_page(error), outside=outside), 422
     many = counted(len(values), "label")
     sentence = f"{many} corrected; what was there before stays on record."
-    return said(Answer(sentence, saved=list(values)), "labels")
+    return said(Answer(sentence, saved=list(values)), "labels", **_place())
 
 
 def _seen(was: dict[int, str]) -> np.ndarray:

@@ -47,6 +47,12 @@ _KINDS: Mapping[str, tuple[str, str, str]] = {
 }
 
 
+_BY_KERNEL = (
+    "The uncertainty at points that can still be asked for, on the scale of the kernel: how much "
+    "is left to learn."
+)
+
+
 def curves_of(campaign: Campaign) -> list[Curve]:
     """Those of which there is something on record."""
     now = overview(campaign.store)
@@ -62,7 +68,7 @@ def curves_of(campaign: Campaign) -> list[Curve]:
                 "Error",
                 "The root mean square error with which the model predicts each label without "
                 "having seen it. Points are chosen where it is hard, so the error on an even "
-                "sample is smaller.",
+                "sample is usually smaller.",
                 line_chart(
                     x,
                     np.sqrt(y).tolist(),
@@ -80,6 +86,8 @@ def curves_of(campaign: Campaign) -> list[Curve]:
             values = np.sqrt(y).tolist() if key == "mean_score" else list(y)
             units = unit if key in ("promise", "best") else ""
             title = f"{name} against the number of labels"
+            if key == "mean_score" and now.settings["score"] == "gp":
+                meaning = _BY_KERNEL
             drawn = line_chart(x, values, x_name="labels", y_name=f"{axis}{units}", title=title)
             curves.append(Curve(name, meaning, drawn))
     return curves
