@@ -24,7 +24,12 @@ def begin(url: str, folder: Path) -> None:
     rows = [f"P{i},{x!r},{z!r}" for i, (x, z) in enumerate(X.tolist())]
     (folder / "pool.csv").write_text("\n".join(["id,x,z", *rows]))
     estimator = SketchedKernelRidge(bandwidth=1.0, alpha=0.1, sketch_size=16)
-    options: dict[str, Any] = {"target": "y", "batch_size": 3, "scale": False}
+    options: dict[str, Any] = {
+        "target": "y",
+        "batch_size": 3,
+        "scale": False,
+        "acquisition": "weighted",
+    }
     Campaign.create(url, folder / "pool.csv", estimator=estimator, **options)
 
 

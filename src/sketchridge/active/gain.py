@@ -8,12 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sketchridge.active.pool import Pool
 from sketchridge.active.settings import Estimator
 from sketchridge.estimator import SketchedKernelRidge
 
-__all__ = ["Gain", "gains", "mean_posterior_variance", "with_points"]
+__all__ = ["Gain", "gains", "mean_posterior_variance", "mean_sd", "with_points"]
 
 Array = np.ndarray
+
+
+_SAMPLE = 1024  # rows of the pool that stand for all
 
 
 class Gain(NamedTuple):
@@ -54,3 +58,11 @@ def gains(estimator: Estimator, X: Array, one: Array, other: Array) -> Gain:
 def mean_posterior_variance(estimator: Estimator, X: Array) -> float:
     """The mean of gp over points, in units of the kernel."""
     return float(np.mean(estimator.variance(X, kind="gp")))
+
+
+def mean_sd(estimator: Estimator, pool: Pool) -> float:
+    """The root of the mean variance that a model leaves to the function over the pool, in units of
+    y, at up to 1,024 rows of it."""
+    rows = np.unique(np.linspace(0, len(pool) - 1, _SAMPLE).astype(int))
+    variances = estimator.predictive_variance(pool[rows], include_noise=False)
+    return float(np.sqrt(np.mean(variances)))

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from sketchridge.active.checks import check_count, check_one_of, checked_ids, checked_targets
 from sketchridge.active.choose import Choice, Situation, choose
+from sketchridge.active.gain import mean_sd
 from sketchridge.active.goals import EXPLORE, as_goal, checked_acquisition
 from sketchridge.active.looking import Looking
 from sketchridge.active.memory import MemoryStore
@@ -28,6 +29,7 @@ Array = np.ndarray
 _SCORES = {ExactKernelRidge: ("v1", "gp"), SketchedKernelRidge: ("v2", "v3", "vbar", "gp")}
 _FIRST = ("spread", "uniform")
 _BY_SCORE = ("weighted", "top")
+_BY_VARIANCE = ("ivr", "mixed")
 
 
 class _Overtaken(Exception):
@@ -294,6 +296,8 @@ class ActiveLearner(Looking):
         metrics = {} if model is None else {**metrics_of(model), **choice.found}
         if model is not None and self._draws_by_score:
             metrics |= model.summary(rows)
+        if model is not None and self._settings["acquisition"] in _BY_VARIANCE:
+            metrics["mean_sd"] = mean_sd(model.estimator, self._pool)
         try:
             with self._store.transaction():
                 if model is not None:

@@ -33,6 +33,12 @@ _KINDS: Mapping[str, tuple[str, str, str]] = {
         "The uncertainty of the mean at points that can still be asked for, in units of the noise "
         "of one measurement: how much is left to learn.",
     ),
+    "mean_sd": (
+        "Uncertainty",
+        "sd of the function",
+        "The standard deviation that the model left to the function, without the noise of a "
+        "measurement, on average over the candidates.",
+    ),
     "promise": (
         "What is left to gain",
         "expected improvement",
@@ -84,7 +90,7 @@ def curves_of(campaign: Campaign) -> list[Curve]:
         if found:
             x, y = found
             values = np.sqrt(y).tolist() if key == "mean_score" else list(y)
-            units = unit if key in ("promise", "best") else ""
+            units = unit if key in ("promise", "best", "mean_sd") else ""
             title = f"{name} against the number of labels"
             if key == "mean_score" and now.settings["score"] == "gp":
                 meaning = _BY_KERNEL
