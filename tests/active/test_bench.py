@@ -284,6 +284,21 @@ def test_an_earlier_kernel_stays_where_the_one_learned_since_is_worse(monkeypatc
     assert found == good
 
 
+def test_a_bandwidth_by_gcv_is_kept_by_the_sketched_estimator():
+    """B21: its sums go on from round to round; the exact estimator starts afresh anyway."""
+    options = {"bandwidth": "gcv", "alpha": "gcv"}
+    found = {}
+    for cls in (SketchedKernelRidge, ExactKernelRidge):
+        learner = ActiveLearner(cls("gaussian", **options), X, batch_size=10, random_state=0)
+        models = []
+        for count in (4, 100):
+            labeled_up_to(learner, count)
+            models.append(learner._models.current().estimator.bandwidth_)
+        found[cls] = models
+    assert found[SketchedKernelRidge][0] == found[SketchedKernelRidge][1]
+    assert found[ExactKernelRidge][0] != found[ExactKernelRidge][1]
+
+
 def test_what_predicts_is_not_held_back_by_the_sketch_that_chooses():
     """Points are chosen with a guarded λ; the mean has the one of the exact problem."""
     x = np.linspace(0, 1, 700)[:, None]

@@ -184,7 +184,7 @@ def test_auto_is_the_choice_that_needs_the_fewest_labels():
     learner = ActiveLearner(
         SketchedKernelRidge("gaussian"), POOL, batch_size=5, acquisition="auto", random_state=0
     )
-    assert learner.settings_["acquisition"] == "mixed"
+    assert learner.settings_["acquisition"] == "ivr"
     learner = ActiveLearner(
         SketchedKernelRidge("gaussian"), POOL, batch_size=5, acquisition="auto", goal="maximize"
     )

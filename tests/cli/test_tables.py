@@ -272,6 +272,19 @@ def test_any_name_of_a_target_or_a_feature_will_do(home, run, name):
     assert "<script>" not in html
 
 
+@pytest.mark.parametrize("name", ["probability", "round", "predicted", "[/x]", "=1+2"])
+def test_the_sheet_for_a_target_of_any_name_can_be_told(home, run, name):
+    write(home, "p.csv", "id,x\n" + "".join(f"A{i},{i}\n" for i in range(9)))
+    run("new", "p.csv", "--target", name)
+    run("ask", "-n", 3, "-o", "s.csv")
+    head, *lines = (home / "s.csv").read_text().splitlines()
+    write(home, "s.csv", "\n".join([head, *(f"{line}{i}.5" for i, line in enumerate(lines))]))
+    run("tell", "s.csv")
+    assert sorted(labels().values()) == [0.5, 1.5, 2.5]
+    run("export", "-o", "e.csv")
+    assert sorted(float(v) for v in read_sheet(home / "e.csv").frame[name]) == [0.5, 1.5, 2.5]
+
+
 def test_what_a_terminal_would_obey_is_spelled_out(home, run):
     write(home, "p.csv", "id,x\na\x1b[31m,1\nb,2\n")
     run("new", "p.csv", "--target", "y")

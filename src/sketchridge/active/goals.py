@@ -31,7 +31,7 @@ ACQUISITIONS_OF: dict[str, tuple[str, ...]] = {  # by goal; the first stands for
     "target": ("improvement",),
     "boundary": ("straddle",),
 }
-_BEST = "mixed"  # to explore: the fewest labels over the tables of benchmarks/labels.py
+_BEST = "ivr"  # to explore: the fewest labels over the tables of benchmarks/labels.py
 _VALUED = ("target", "boundary")
 REACHED = 0.05  # chance of an improvement below which a goal is taken for reached
 _SURE = 0.01  # share of candidates on the wrong side of a boundary, likewise

@@ -53,7 +53,7 @@ class ActiveLearner(Looking):
     batch_size : how many points `ask` gives.
     acquisition : "weighted" (drawn with probability proportional to the score), "top" (the largest
         scores), "uniform", "ivr" (each lowers the pool's mean posterior variance most, given
-        those before it), or "mixed" (so, but a quarter is drawn evenly), which "auto" stands for.
+        those before it), which "auto" stands for, or "mixed" (so, but a quarter is drawn evenly).
         For the largest or least value "improvement", which is expected, or "bound", by which it
         is possible; other goals have one choice each, which is the default.
     score : "v1" or "gp" for the exact estimator; "v2", "vbar", "v3" or "gp" for the sketched.

@@ -137,10 +137,10 @@ def free_name(name: str, taken: set[str]) -> str:
     """The name, or one with an ending, that no column has.
 
     >>> free_name("round", {"round"})
-    'round (campaign)'
+    'round of the campaign'
     """
     while name in taken:
-        name = f"{name} (campaign)"
+        name = f"{name} of the campaign"  # in brackets it would be taken for a unit
     return name
 
 

@@ -58,8 +58,8 @@ Value = Annotated[
 Acquisition = Annotated[
     str,
     typer.Option(
-        help="mixed, ivr, weighted, top or uniform; to maximize or minimize improvement or bound. "
-        "auto is mixed or improvement."
+        help="ivr, mixed, weighted, top or uniform; to maximize or minimize improvement or bound. "
+        "auto is ivr or improvement."
     ),
 ]
 Score = Annotated[str, typer.Option(help="auto, v2, vbar, v3 or gp; v1 or gp with --exact.")]
