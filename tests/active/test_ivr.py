@@ -186,6 +186,10 @@ def test_auto_is_the_choice_that_needs_the_fewest_labels():
     )
     assert learner.settings_["acquisition"] == "ivr"
     learner = ActiveLearner(
+        SketchedKernelRidge("gaussian"), POOL, batch_size=5, acquisition="auto", score="gp"
+    )
+    assert learner.settings_["acquisition"] == "weighted"
+    learner = ActiveLearner(
         SketchedKernelRidge("gaussian"), POOL, batch_size=5, acquisition="auto", goal="maximize"
     )
     assert learner.settings_["acquisition"] == "improvement"

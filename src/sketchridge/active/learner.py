@@ -53,7 +53,8 @@ class ActiveLearner(Looking):
     batch_size : how many points `ask` gives.
     acquisition : "weighted" (drawn with probability proportional to the score), "top" (the largest
         scores), "uniform", "ivr" (each lowers the pool's mean posterior variance most, given
-        those before it), which "auto" stands for, or "mixed" (so, but a quarter is drawn evenly).
+        those before it) or "mixed" (so, but a quarter is drawn evenly). "auto" is "ivr", and
+        "weighted" where a score is given.
         For the largest or least value "improvement", which is expected, or "bound", by which it
         is possible; other goals have one choice each, which is the default.
     score : "v1" or "gp" for the exact estimator; "v2", "vbar", "v3" or "gp" for the sketched.
@@ -103,6 +104,8 @@ class ActiveLearner(Looking):
         if type(estimator) not in _SCORES:
             names = ", ".join(ESTIMATORS)
             raise TypeError(f"ActiveLearner needs one of {names}, got {estimator!r}.")
+        if acquisition == "auto" and score != "auto":
+            acquisition = "weighted"  # which uses it
         score = _SCORES[type(estimator)][0] if score == "auto" else score
         check_count("batch_size", batch_size)
         aim = as_goal(goal)
