@@ -140,6 +140,22 @@ def test_every_point_is_certain_and_the_pool_can_be_exhausted():
     assert (probabilities == 1).all()
 
 
+def test_the_uncertainty_over_the_pool_is_on_record():
+    learner = labeled(ESTIMATORS["exact"])
+    learner.ask()
+    variance = learner.estimator_.predictive_variance(POOL, include_noise=False)
+    (row,) = learner.history_
+    assert abs(row["mean_sd"] / np.sqrt(variance.mean()) - 1) < 1e-9
+
+
+def test_targets_that_are_all_alike_can_be_followed():
+    learner = ActiveLearner(
+        SketchedKernelRidge("gaussian", **PLAIN), POOL, batch_size=5, acquisition="ivr"
+    )
+    learner.tell(np.arange(9), np.column_stack([np.ones(9), np.ones(9)]))
+    assert len(learner.ask()) == 5
+
+
 # With a share that is drawn evenly
 
 

@@ -46,7 +46,9 @@ def show(now: Overview) -> None:
 
 def _table(history: Sequence[Mapping[str, Any]]) -> Table:
     table = Table(box=None, header_style="dim")
-    for name in ("round", "labels", "error (LOO)", "λ", "sketch", "mean score"):
+    drawn = any("mean_score" in row for row in history)
+    heading, key = ("mean score", "mean_score") if drawn else ("uncertainty", "mean_sd")
+    for name in ("round", "labels", "error (LOO)", "λ", "sketch", heading):
         table.add_column(name, justify="right")
     for row in history[-10:]:
         error = row.get("loo_error")
@@ -56,7 +58,7 @@ def _table(history: Sequence[Mapping[str, Any]]) -> Table:
             _short(None if error is None else np.sqrt(error)),
             _short(row.get("lambda")),
             str(row.get("sketch_size", "–")),
-            _short(row.get("mean_score")),
+            _short(row.get(key)),
         )
     return table
 
