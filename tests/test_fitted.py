@@ -30,9 +30,10 @@ from helpers import (
 from sketchridge import data as data_module
 from sketchridge.backends import NumpyTiles
 from sketchridge.data import Data, estimated_noise, extended_data, prepared
-from sketchridge.exact_fit import ExactFitted, ExactSettings, extend_exact, select_exact
+from sketchridge.exact_fit import ExactFitted, extend_exact, select_exact
 from sketchridge.fitted import Fitted, Settings
 from sketchridge.kernels import Gaussian, Laplacian, Linear, Polynomial, Precomputed
+from sketchridge.model import Choices
 from sketchridge.selection import extend, select
 from sketchridge.sketches import ArraySketch, RPCholeskySketch
 
@@ -70,15 +71,16 @@ def settings(*, kernel: Any = None, **changes: Any) -> Settings:
     return Settings(**{**given, **changes})
 
 
-def exact_settings(*, kernel: Any = None, **changes: Any) -> ExactSettings:
+def exact_settings(*, kernel: Any = None, **changes: Any) -> Choices:
     given = {
         "kernels": (kernel or Laplacian(),),
         "bandwidth": 1.5,
         "alpha": ALPHA,
         "noise_variance": None,
         "fit_intercept": False,
+        "backend": "auto",
     }
-    return ExactSettings(**{**given, **changes})
+    return Choices(**{**given, **changes})
 
 
 def given_rows(weighted: bool = True, n: int = N) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -95,7 +97,7 @@ def fit(chosen: Settings, X, Y, w) -> Fitted:
     return select(chosen, data, silent)
 
 
-def fit_exact(chosen: ExactSettings, X, Y, w) -> ExactFitted:
+def fit_exact(chosen: Choices, X, Y, w) -> ExactFitted:
     return select_exact(chosen, prepared(X, Y, w, fit_intercept=chosen.fit_intercept), silent)
 
 

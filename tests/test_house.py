@@ -55,6 +55,7 @@ ROOMS = [
     "chosen",
     "distribution",
     "varying",
+    "model",
     "fitted",
     "solution",
     "selection",
@@ -373,25 +374,15 @@ def test_nobody_else_names_a_lower_precision(path):
     assert found == []
 
 
-ALLOWED_FLOAT64 = {  # beside arguments of calls: where products are asked for
-    "factor.py": 2,  # ε of the algebra; landmarks, which are always exact
-    "basis.py": 1,  # ε of the algebra
-    "fitted.py": 1,  # a model of another device that is loaded here
-    "selection.py": 1,  # landmarks, which are always exact
-    "query.py": 2,  # points that leave the range of any other precision; functionals
-    "refine.py": 3,  # bounds, whose products are float64
-    "ridge.py": 1,  # ε of the algebra
-}
-
-
 @outside("backends", "precision", "paper")
-def test_float64_is_named_where_products_are_asked_for(path):
+def test_nobody_else_names_float64(path):
+    """What must be exact says `FULL`."""
     found = [
         f"line {literal.lineno}: in {ast.unparse(parent)[:60]}"
         for literal, parent in literals(tree_of(path))
-        if literal.value == "float64" and not isinstance(parent, ast.Call | ast.keyword)
+        if literal.value == "float64"
     ]
-    assert len(found) <= ALLOWED_FLOAT64.get(name_of(path), 0), found
+    assert found == []
 
 
 # What is computed once stays

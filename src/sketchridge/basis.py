@@ -15,14 +15,14 @@ import numpy as np
 
 from sketchridge.backends import Tall
 from sketchridge.factor import Factor, Sample, spectrum
-from sketchridge.precision import EPS
+from sketchridge.precision import EPS, FULL
 from sketchridge.rows import Repeats
 
 __all__ = ["Basis", "Intercept", "Shrinkage", "basis_of", "degrees_of_freedom"]
 
 Array = np.ndarray
 _DIAGONAL = 1e-6  # rounding in TᵀMT, relative to λ, below which it is taken for diag(E)
-_EPS = EPS["float64"]
+_EPS = EPS[FULL]
 _TINY = np.finfo(float).tiny
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sketchridge.backends import Tall
-from sketchridge.precision import EPS, rounding
+from sketchridge.precision import EPS, FULL, rounding
 from sketchridge.ridge import Ridge
 
 __all__ = ["Certificate", "norm_certificate", "root_weights", "trace_certificate"]
@@ -75,7 +75,7 @@ def norm_certificate(ridge: Ridge, rng: np.random.Generator) -> Certificate:
     with backend.alone():
         for _ in range(_PRODUCTS):
             scaled = W.scaled(root)
-            exact = backend.matmul(sample.points, sample.points, scaled, precision="float64")
+            exact = backend.matmul(sample.points, sample.points, scaled, precision=FULL)
             sketched = T @ T.gram(scaled)
             W = exact.map(lambda a, b, s: (a - b) * s, sketched, root)
             W, length = _normalized(W)

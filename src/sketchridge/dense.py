@@ -10,6 +10,7 @@ import numpy as np
 from sketchridge.backends import Backend, Cholesky, Tall
 from sketchridge.backends.cholesky import COLUMNS
 from sketchridge.factor import Sample
+from sketchridge.precision import FULL
 from sketchridge.query import Query
 
 __all__ = ["DenseRidge", "check_memory", "dense_ridge"]
@@ -119,7 +120,7 @@ class DenseRidge:
     def mean(self, query: Query) -> Array:
         """k_xᵀω + offset: (t, q)."""
         omega = self._backend.tall(self.coefficients)
-        sums = query.against(self.sample, omega, "float64").host()
+        sums = query.against(self.sample, omega, FULL).host()
         return np.outer(query.constant, self.offset) + sums
 
     def v1(self, query: Query) -> Array:

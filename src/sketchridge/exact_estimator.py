@@ -6,7 +6,8 @@ from typing import Any
 
 from sketchridge.covariance import dense_covariance
 from sketchridge.data import Data
-from sketchridge.exact_fit import ExactFitted, ExactSettings, extend_exact, select_exact
+from sketchridge.exact_fit import ExactFitted, extend_exact, select_exact
+from sketchridge.model import Choices
 from sketchridge.precision import check_full
 from sketchridge.progress import status
 from sketchridge.query import Query
@@ -137,13 +138,11 @@ class ExactKernelRidge(KernelRegressor):
         super()._check_parameters()
         check_full(self.dtype, type(self).__name__)
 
-    def _settings(self, old: Any) -> ExactSettings:
-        return ExactSettings(**self._shared_settings(), backend=self.backend)
+    def _settings(self, old: Any) -> Choices:
+        return Choices(**self._shared_settings(), backend=self.backend)
 
-    def _selected(self, settings: ExactSettings, data: Data, say: Say) -> ExactFitted:
+    def _selected(self, settings: Choices, data: Data, say: Say) -> ExactFitted:
         return select_exact(settings, data, say)
 
-    def _extended(
-        self, settings: ExactSettings, X: Array, Y: Array, w: Array, say: Say
-    ) -> ExactFitted:
+    def _extended(self, settings: Choices, X: Array, Y: Array, w: Array, say: Say) -> ExactFitted:
         return extend_exact(self._fitted, settings, X, Y, w, say)

@@ -21,25 +21,22 @@ from sketchridge.chosen import (
 )
 from sketchridge.data import (
     Data,
-    estimated_noise,
     extended_data,
     placed,
     placed_again,
-    question,
     scaled_path,
-    warn_of_the_noise,
 )
 from sketchridge.dense import DenseRidge, check_memory, dense_ridge
-from sketchridge.distribution import LeftOut, distribution
+from sketchridge.distribution import LeftOut
 from sketchridge.factor import Sample, factorize, sample_of
-from sketchridge.kernels import Kernel
 from sketchridge.learning import Learned
-from sketchridge.predictive import Predictive
-from sketchridge.query import AtPoints, Query
+from sketchridge.model import Choices, Model, found_noise, with_varying_noise
+from sketchridge.precision import FULL
+from sketchridge.query import Query
 from sketchridge.sketches import RPCholeskySketch
-from sketchridge.varying import Varying, better, varying_noise
+from sketchridge.varying import Varying
 
-__all__ = ["ExactFitted", "ExactSettings", "extend_exact", "select_exact"]
+__all__ = ["ExactFitted", "extend_exact", "select_exact"]
 
 Array = np.ndarray
 _SEED = 0  # of the rows on which a kernel is learned
@@ -47,90 +44,23 @@ _WHOLE = 4096  # rows up to which the penalty is chosen on all of them
 _WORTH = 2048  # rows from which a GPU is worth sending them to
 
 
-@dataclass(frozen=True)
-class ExactSettings:
-    """The parameters of an `ExactKernelRidge`, checked."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExactFitted(Model):
+    """A fit by an n×n Cholesky factor."""
 
-    kernels: tuple[Kernel, ...]  # one, or those among which the data choose
-    bandwidth: Any
-    alpha: float | str
-    noise_variance: Any  # None where it is estimated
-    fit_intercept: bool
-    backend: Any = "auto"
-    noise: str = "constant"  # or "varying"
-    width_factor: float | None = None  # of intervals, where the kernel was learned earlier
-
-    @property
-    def kernel(self) -> Kernel:
-        """The only kernel, or the first."""
-        return self.kernels[0]
-
-
-@dataclass(frozen=True, eq=False)
-class ExactFitted:
-    """A fitted model: it answers questions and never changes."""
-
-    settings: ExactSettings
-    data: Data
-    kernel: Kernel
     ridge: DenseRidge
-    noise: Array  # (q,), in units of y²
     chosen_path: tuning.LambdaPath | None  # where λ was chosen from it
     chosen_eigenvalues: Array | None
-    learned: Learned | None = None  # how the kernel was found
-    factor_of_widths: float = 1.0  # by which intervals are wider because it was
-    varying: Varying | None = None  # noise that varies with x
-    saved_predictive: Predictive | None = None  # of a model that was loaded
-
-    @property
-    def sample(self) -> Sample:
-        return self.ridge.sample
-
-    def at(self, X: Array) -> AtPoints:
-        """A question about the function's values at the rows of X."""
-        return question(self.sample, self.data, X)
 
     def mean(self, query: Query) -> Array:
         """The predicted mean, in units of y: (t, q)."""
         center = np.outer(query.constant, self.data.center)
         return center + self.data.scale * self.ridge.mean(query)
 
-    @cached_property
-    def predictive(self) -> Predictive:
-        """The distribution of new observations, from leave-one-out errors. O(n³)."""
-        if self.saved_predictive is not None:
-            return self.saved_predictive
-        return distribution(
-            self.left_out,
-            self.kernel,
-            factor=self.factor_of_widths,
-            noise_variance=None if self.settings.noise_variance is None else self.noise,
-            fit_intercept=self.settings.fit_intercept,
-        )
-
     @property
     def left_out(self) -> LeftOut:
         """Every row predicted without itself."""
         return _left_out(self.ridge, self.data, self.varying)
-
-    @property
-    def loo_errors(self) -> Array:
-        """y of each distinct row minus its prediction without it: (n, q)."""
-        return self.left_out.errors
-
-    @cached_property
-    def loo_error(self) -> float:
-        """Weighted mean of the squared leave-one-out errors, in units of y²."""
-        return self.left_out.mean_square(self.plain.w)
-
-    def noise_share(self, query: AtPoints) -> Array | float:
-        """g(x), the noise of a new observation over that of a row of weight 1: 1, or (t,)."""
-        return 1.0 if self.varying is None else self.varying.at(query.points, self.sample)
-
-    @property
-    def plain(self) -> Data:
-        """The data with the weights that were given, whatever varying noise has made of them."""
-        return self.data if self.varying is None else self.varying.plain
 
     @cached_property
     def path(self) -> tuning.LambdaPath:
@@ -150,9 +80,6 @@ class ExactFitted:
     def _basis(self) -> Basis:
         check_memory(self.sample.backend, len(self.sample), with_path=True)
         return _complete(self.sample, self.data)
-
-    def __deepcopy__(self, memo: Any) -> ExactFitted:
-        return self
 
     def __getstate__(self) -> dict[str, Any]:
         """What predictions need; the factorisation is made again when a variance is asked for."""
@@ -190,7 +117,7 @@ class ExactFitted:
         self.__dict__.update(values)
 
 
-def select_exact(settings: ExactSettings, data: Data, say: Callable[[str], None]) -> ExactFitted:
+def select_exact(settings: Choices, data: Data, say: Callable[[str], None]) -> ExactFitted:
     """Choose whatever is left open, and fit. O(n³) time, O(n²) memory."""
     backend = _backend(settings, data)
     check_memory(backend, len(data.rows), with_path=_sees_all(settings, data))
@@ -204,7 +131,7 @@ def select_exact(settings: ExactSettings, data: Data, say: Callable[[str], None]
 
 def extend_exact(
     old: ExactFitted,
-    settings: ExactSettings,
+    settings: Choices,
     X: Array,
     Y: Array,
     w: Array,
@@ -222,24 +149,16 @@ def extend_exact(
 
 
 def _with_varying_noise(fitted: ExactFitted, say: Callable[[str], None]) -> ExactFitted:
-    """The fit again with rows weighted by the inverse of their noise, as in `selection`."""
-    settings = fitted.settings
-    if settings.noise == "constant":
-        return fitted
-    sample = fitted.sample
-    scores = fitted.left_out.scores
-    with sample.backend.alone():
-        found = varying_noise(fitted.data, sample, scores, None, seed=_SEED)
-    if found is None:
-        return fitted
-    data = found.weighted(sample)
-    weighted = sample_of(sample.points, data.w)
-    widths = fitted.factor_of_widths
-    return better(fitted, _finished(settings, data, weighted, fitted.learned, widths, say, found))
+    def refit(data: Data, varying: Varying) -> ExactFitted:
+        sample = sample_of(fitted.sample.points, data.w)
+        widths = fitted.factor_of_widths
+        return _finished(fitted.settings, data, sample, fitted.learned, widths, say, varying)
+
+    return with_varying_noise(fitted, None, _SEED, refit)
 
 
 def _finished(
-    settings: ExactSettings,
+    settings: Choices,
     data: Data,
     sample: Sample,
     learned: Learned | None,
@@ -266,58 +185,51 @@ def _finished(
     else:
         lam = float(settings.alpha) / sample.total / unit
     ridge = dense_ridge(sample, data.Y, lam, settings.fit_intercept)
-    noise, predictive = _noise(settings, data, ridge, widths, varying)
     kernel = sample.points.kernel
-    found = (noise, path, eigenvalues, learned, widths, varying, predictive)
-    return ExactFitted(settings, data, kernel, ridge, *found)
+    noise, predictive = found_noise(
+        settings,
+        data,
+        kernel,
+        widths,
+        (lambda: _left_out(ridge, data, varying)) if settings.alpha == "loo" else None,
+        lambda: (data.w @ ridge.residuals() ** 2, float(ridge.left().sum())),
+    )
+    return ExactFitted(
+        settings=settings,
+        data=data,
+        kernel=kernel,
+        ridge=ridge,
+        noise=noise,
+        chosen_path=path,
+        chosen_eigenvalues=eigenvalues,
+        learned=learned,
+        factor_of_widths=widths,
+        varying=varying,
+        saved_predictive=predictive,
+    )
 
 
-def _backend(settings: ExactSettings, data: Data) -> Backend:
+def _backend(settings: Choices, data: Data) -> Backend:
     """The one asked for; "auto" is a GPU for fewer rows than where work grows as n."""
     opaque = settings.kernel.geometry == "opaque"  # evaluated on the host
     many = len(data.rows) >= _WORTH and not opaque
     return as_backend(settings.backend, LARGE if many else 0)
 
 
-def _sees_all(settings: ExactSettings, data: Data) -> bool:
+def _sees_all(settings: Choices, data: Data) -> bool:
     """Whether the penalty is chosen on a λ path of all rows."""
     return settings.alpha == "gcv" or (settings.alpha == "loo" and len(data.rows) <= _WHOLE)
 
 
 def _complete(sample: Sample, data: Data) -> Basis:
     """K itself, factorised to its numerical rank."""
-    factor = factorize(sample, RPCholeskySketch(), "float64").grown(len(sample))
+    factor = factorize(sample, RPCholeskySketch(), FULL).grown(len(sample))
     return basis_of(factor, sample.backend.tall(data.Y), data.repeats)
 
 
-def _path(basis: Basis, settings: ExactSettings, data: Data) -> tuning.LambdaPath:
+def _path(basis: Basis, settings: Choices, data: Data) -> tuning.LambdaPath:
     unit = basis.sample.points.kernel.unit
     return scaled_path(basis, settings.fit_intercept, data, unit)
-
-
-def _noise(
-    settings: ExactSettings,
-    data: Data,
-    ridge: DenseRidge,
-    widths: float,
-    varying: Varying | None,
-) -> tuple[Array, Predictive | None]:
-    """σ², given or estimated, and the distribution it was taken from: as in `selection`."""
-    if settings.noise_variance is not None:
-        q = len(data.scale)
-        given = np.asarray(settings.noise_variance, dtype=float)
-        return np.broadcast_to(given, (q,)).copy(), None
-    warn_of_the_noise(data)
-    if settings.alpha == "loo":
-        found = distribution(
-            _left_out(ridge, data, varying),
-            ridge.sample.points.kernel,
-            factor=widths,
-            fit_intercept=settings.fit_intercept,
-        )
-        return found.noise_variance, found
-    squares = data.w @ ridge.residuals() ** 2
-    return estimated_noise(data, squares, float(ridge.left().sum())), None
 
 
 def _left_out(ridge: DenseRidge, data: Data, varying: Varying | None) -> LeftOut:

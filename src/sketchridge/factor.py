@@ -10,14 +10,14 @@ from functools import cached_property
 import numpy as np
 
 from sketchridge.backends import Backend, Points, Tall
-from sketchridge.precision import EPS, Scales
+from sketchridge.precision import EPS, FULL, Scales
 from sketchridge.rpcholesky import Landmarks, grow, no_landmarks, with_rows
 from sketchridge.sketches import EntrySketch, RowSketch, Sketch
 
 __all__ = ["EntryFactor", "Factor", "RowFactor", "Sample", "factorize", "sample_of", "spectrum"]
 
 Array = np.ndarray
-_EPS = EPS["float64"]
+_EPS = EPS[FULL]
 _ROWS = 256  # of a dense sketch, applied at a time
 
 
@@ -157,7 +157,7 @@ class RowFactor(Factor):
     made: Landmarks | None = None
     known: Array | None = None  # the part of FᵀWF that is known already
 
-    precision = "float64"
+    precision = FULL
     nested = True
 
     @cached_property

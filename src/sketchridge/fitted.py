@@ -13,14 +13,12 @@ from sketchridge import tuning
 from sketchridge.backends import Backend, Tall
 from sketchridge.basis import Basis, Intercept
 from sketchridge.certify import Certificate, trace_certificate
-from sketchridge.data import Data, placed_again, question, scaled_path
-from sketchridge.distribution import LeftOut, distribution
-from sketchridge.factor import EntryFactor, Factor, RowFactor, Sample
-from sketchridge.kernels import Kernel
-from sketchridge.learning import Learned
-from sketchridge.precision import Plan
-from sketchridge.predictive import Predictive
-from sketchridge.query import AtPoints, Query
+from sketchridge.data import Data, placed_again, scaled_path
+from sketchridge.distribution import LeftOut
+from sketchridge.factor import EntryFactor, Factor, RowFactor
+from sketchridge.model import Choices, Model
+from sketchridge.precision import Plan, offered_or_full
+from sketchridge.query import Query
 from sketchridge.ridge import Ridge
 from sketchridge.varying import Varying
 
@@ -29,30 +27,17 @@ __all__ = ["Fitted", "Probed", "Settings", "rows_left_out"]
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Settings:
+@dataclass(frozen=True, kw_only=True)
+class Settings(Choices):
     """The parameters of a `SketchedKernelRidge`, checked."""
 
-    kernels: tuple[Kernel, ...]  # one, or those among which the data choose
-    bandwidth: Any
-    alpha: float | str
     sketch: Any
     sketch_size: Any  # a number, a function of n, or None where it is automatic
     sketch_tol: float
     solver: str
-    noise_variance: Any  # None where it is estimated
-    fit_intercept: bool
-    backend: Any
     dtype: str
     seed: int
-    noise: str = "constant"  # or "varying"
     largest_size: int | None = None  # of an automatic sketch, where it is not that of `tuning`
-    width_factor: float | None = None  # of intervals, where the kernel was learned earlier
-
-    @property
-    def kernel(self) -> Kernel:
-        """The only kernel, or the first."""
-        return self.kernels[0]
 
     def sized(self, n: int) -> Settings:
         """With the sketch size for n rows, where it was given as a function of them."""
@@ -79,33 +64,22 @@ class Probed(NamedTuple):
     left: Array | None = None  # (n,): 1 − the diagonal of its smoother
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """A fitted model: it answers questions and never changes."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fitted(Model):
+    """A fit with a sketch."""
 
     settings: Settings
-    data: Data
-    kernel: Kernel
     plan: Plan
     ridge: Ridge
-    noise: Array  # (q,), in units of y²
     omega: Tall | None  # (n, q): coefficients of the exact mean, where that is the solver
     offset: Array  # (q,)
     grown_gap: float | None  # the gap, where growing the sketch has measured it
-    learned: Learned | None = None  # how the kernel was found
-    factor_of_widths: float = 1.0  # by which intervals are wider because it was
     probed: Probed = Probed()  # noqa: RUF009, a tuple
-    varying: Varying | None = None  # noise that varies with x
-    saved_predictive: Predictive | None = None  # of a model that was loaded
     saved_certificate: Certificate | None = None  # of a model that was loaded
 
     @property
     def backend(self) -> Backend:
         return self.ridge.sample.backend
-
-    @property
-    def sample(self) -> Sample:
-        return self.ridge.sample
 
     @property
     def factor(self) -> Factor:
@@ -120,10 +94,6 @@ class Fitted:
     def ratio(self) -> float:
         """E₁/λ."""
         return self.ridge.basis.largest / self.ridge.lam
-
-    def at(self, X: Array) -> AtPoints:
-        """A question about the function's values at the rows of X."""
-        return question(self.sample, self.data, X)
 
     def mean(self, query: Query) -> Array:
         """The predicted mean, in units of y: (t, q)."""
@@ -156,43 +126,11 @@ class Fitted:
         """Where the mean comes from: "pcg", or "sketch", which is exact too if it is complete."""
         return "sketch" if self.omega is None else "pcg"
 
-    @cached_property
-    def predictive(self) -> Predictive:
-        """The distribution of new observations, from leave-one-out errors. O(nm²)."""
-        if self.saved_predictive is not None:
-            return self.saved_predictive
-        return distribution(
-            self.left_out,
-            self.kernel,
-            factor=self.factor_of_widths,
-            noise_variance=None if self.settings.noise_variance is None else self.noise,
-            fit_intercept=self.settings.fit_intercept,
-        )
-
     @property
     def left_out(self) -> LeftOut:
         """Every row predicted without itself, exactly for this alpha and sketch; for the exact mean
         with the inverse's diagonal as near as rows left out exactly bring it."""
         return rows_left_out(self.ridge, self.data, self.omega, self.probed, self.varying)
-
-    @property
-    def loo_errors(self) -> Array:
-        """y of each distinct row minus its prediction without it: (n, q)."""
-        return self.left_out.errors
-
-    @cached_property
-    def loo_error(self) -> float:
-        """Weighted mean of the squared leave-one-out errors, in units of y²."""
-        return self.left_out.mean_square(self.plain.w)
-
-    def noise_share(self, query: AtPoints) -> Array | float:
-        """g(x), the noise of a new observation over that of a row of weight 1: 1, or (t,)."""
-        return 1.0 if self.varying is None else self.varying.at(query.points, self.sample)
-
-    @property
-    def plain(self) -> Data:
-        """The data with the weights that were given, whatever varying noise has made of them."""
-        return self.data if self.varying is None else self.varying.plain
 
     @cached_property
     def path(self) -> tuning.LambdaPath:
@@ -208,9 +146,6 @@ class Fitted:
         found = Fitted.__new__(Fitted)
         found.__setstate__(state)
         return found
-
-    def __deepcopy__(self, memo: Any) -> Fitted:
-        return self
 
     def __getstate__(self) -> dict[str, Any]:
         """What predictions need, as NumPy arrays; columns of landmarks are made again."""
@@ -258,14 +193,14 @@ class Fitted:
             factor = RowFactor(sample, state["sketch"], kept["pivots"], kept["L"])
         else:
             sums = None if kept["sums"] is None else backend.tall(kept["sums"])
-            made_in = _known(state["precision"], backend)
+            made_in = offered_or_full(state["precision"], backend.precisions)
             factor = EntryFactor(
                 sample, state["sketch"], made_in, sums, kept["R"], kept["amplified"]
             )
         E, V = state["spectrum"]
         basis = Basis(factor, backend.tall(data.Y), E, V, state["projections"], data.repeats)
-        precision = _known(state["products"], backend)
-        plan = replace(state["plan"], full=_known(state["plan"].full, backend))
+        precision = offered_or_full(state["products"], backend.precisions)
+        plan = replace(state["plan"], full=offered_or_full(state["plan"].full, backend.precisions))
         lam = state["lam"]
         one = state["intercept"]
         intercept = None if one is None else Intercept(basis, lam, one)
@@ -309,8 +244,3 @@ def rows_left_out(
         landmarks=None if factor.complete else pivots,
         noise_ratio=1.0 if varying is None else varying.ratio(ridge.sample),
     )
-
-
-def _known(precision: str, backend: Backend) -> str:
-    """That precision, or full where the backend a model was loaded to does not offer it."""
-    return precision if precision in backend.precisions else "float64"

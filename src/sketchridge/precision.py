@@ -13,13 +13,16 @@ import numpy as np
 
 __all__ = [
     "EPS",
+    "FULL",
     "Plan",
     "Scales",
     "cancelled",
     "check_full",
     "magnified",
     "make_plan",
+    "offered_or_full",
     "rounding",
+    "safe",
 ]
 
 EPS = {
@@ -28,9 +31,11 @@ EPS = {
     "float32": 2.0**-23,
     "float64": 2.0**-52,
 }
+FULL = "float64"  # of everything but products with k(X, Z), and of those that must be exact
 _ONLY_FOR_SIGNS = ("float16", "float16x2")  # whose kernel values are exact in products with ±1 only
 _RANGE = (1e-6, 1e6)  # of k(x, x), whose squares must not leave the range of float32
 _CAUTIOUS = 1e-8  # error allowed where a precision was asked for by name
+_FAR = 1e9  # coordinates whose powers float32 may not hold
 _STEP = 0.1  # error allowed in a step of refinement, which is judged in full precision
 _HOPELESS = 0.1  # error from which float64 itself is too coarse for λ
 
@@ -60,6 +65,16 @@ def magnified(precision: str, scales: Scales, ratio: float) -> float:
     if precision != "float64" and not _RANGE[0] < scales.diag < _RANGE[1]:
         return np.inf
     return EPS[precision] * scales.growth * max(4.0, scales.largest) * ratio
+
+
+def safe(precision: str, largest: float) -> str:
+    """The precision, or full where coordinates as large as that leave its range."""
+    return precision if largest < _FAR else FULL
+
+
+def offered_or_full(precision: str, offered: tuple[str, ...]) -> str:
+    """That precision, or full where a backend that a model was loaded to does not offer it."""
+    return precision if precision in offered else FULL
 
 
 def rounding(precision: str, scales: Scales) -> float:

@@ -18,13 +18,12 @@ from scipy.sparse import issparse
 
 from sketchridge.backends import Backend, Points, Tall
 from sketchridge.factor import Factor, Sample
-from sketchridge.precision import cancelled
+from sketchridge.precision import FULL, cancelled, safe
 from sketchridge.rows import positions
 
 __all__ = ["AtPoints", "Contrasts", "Functionals", "Query", "Share", "Theta", "share_at"]
 
 Array = np.ndarray
-_RANGE = 1e9  # coordinates whose powers float32 may not hold
 
 
 class Query(ABC):
@@ -127,7 +126,7 @@ class AtPoints(Query):
         return np.ones(len(self))
 
     def safe(self, precision: str) -> str:
-        return precision if self.points.largest < _RANGE else "float64"
+        return safe(precision, self.points.largest)
 
     def features(self, factor: Factor, right: Array) -> Tall:
         return factor.features(self.points, right)
@@ -196,7 +195,7 @@ class Functionals(Query):
         return self.formed
 
     def safe(self, precision: str) -> str:
-        return "float64"
+        return FULL
 
     def features(self, factor: Factor, right: Array) -> Tall:
         return factor.represented(self.at, right)
@@ -245,7 +244,7 @@ class Contrasts(Functionals):
 
     def at(self, points: Points) -> Tall:
         At = self.backend.tall(_dense(self.A).T)
-        return self.backend.matmul(points, self.points, At, precision="float64")
+        return self.backend.matmul(points, self.points, At, precision=FULL)
 
     def against(self, sample: Sample, T: Tall, precision: str) -> Tall:
         values = AtPoints(self.points).against(sample, T, precision).host()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sketchridge.backends import Tall
-from sketchridge.precision import EPS, rounding
+from sketchridge.precision import EPS, FULL, rounding
 from sketchridge.progress import status
 from sketchridge.query import Query, Theta, share_at
 from sketchridge.ridge import Ridge
@@ -109,7 +109,7 @@ def exact_mean(
     at most √(V1(x)Σw)·tol·‖Y‖ at every x, with ‖Y‖² = Σ w y²/Σw. Where that takes more than so many
     seconds it raises PrecisionError. ``tell`` is told of every step.
     """
-    system = System(ridge, "float64", total=0.0)
+    system = System(ridge, FULL, total=0.0)
     Y = ridge.basis.Y.scaled(system.root)
     scale = norms(Y)
     scale = np.where(scale > 0, scale, 1.0)
@@ -128,7 +128,7 @@ def inverse_diagonal(ridge: Ridge, rows: Array, *, tol: float, step: str, second
     With z all but solving (K + λI)z = e_i, e_iᵀ(z + (K + λI)⁻¹r) is z_i + zᵀr to second order in
     the residual r, so that ‖r‖ ≤ tol leaves tol² of λ⁻¹. One block of conjugate gradients.
     """
-    system = System(ridge, "float64", total=0.0)
+    system = System(ridge, FULL, total=0.0)
     unit = np.zeros((len(ridge.sample), len(rows)))
     unit[rows, np.arange(len(rows))] = 1.0
     B = ridge.sample.backend.tall(unit)
@@ -142,7 +142,7 @@ def _solution(
     """Z with qᵀz = 0 and the residual R, ‖r‖ ≤ tol, for columns B of length 1 or less."""
     ridge = system.ridge
     started = time.monotonic()
-    if not EPS["float64"] * ridge.basis.largest < ridge.lam:
+    if not EPS[FULL] * ridge.basis.largest < ridge.lam:
         raise PrecisionError(_mean_advice(ridge, 1.0, tol))
 
     def unfinished(z: Array, r: Array) -> Array:
@@ -250,7 +250,7 @@ def _walk(system: System, Z: Tall, R: Tall, steps: int) -> Tall:
     lam = system.ridge.lam
     P = system.precondition(R)
     rho = _dots(R, P)
-    solved = EPS["float64"] * norms(R)
+    solved = EPS[FULL] * norms(R)
     for _ in range(steps):
         Q = system.project(system.product(P))
         curvature = _dots(P, Q)
@@ -285,7 +285,7 @@ def _in_blocks(
         for start in range(0, len(query), size):
             rows = slice(start, min(start + size, len(query)))
             some = query.some(rows)
-            system = System(ridge, "float64", some.constant)
+            system = System(ridge, FULL, some.constant)
             B = some.columns(sample).scaled(system.root)  # (n, t)
             scale = np.ones(rows.stop - rows.start)
             if ridge.intercept is None:  # far from the data squares would underflow
@@ -312,7 +312,7 @@ def _in_blocks(
 
 def _lost(ridge: Ridge) -> float:
     """What rounding in products with K costs √V, relative."""
-    return rounding("float64", ridge.sample.scales) / ridge.lam + 64 * EPS["float64"]
+    return rounding(FULL, ridge.sample.scales) / ridge.lam + 64 * EPS[FULL]
 
 
 def _dots(A: Tall, B: Tall) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 from sketchridge.backends import Tall
 from sketchridge.basis import Basis, Intercept, Shrinkage, degrees_of_freedom
 from sketchridge.factor import Sample
-from sketchridge.precision import EPS, magnified
+from sketchridge.precision import EPS, FULL, magnified
 from sketchridge.query import Query, Share, Theta, share_at
 
 __all__ = ["Ridge"]
@@ -206,7 +206,7 @@ class Ridge:
             missed -= _SUMS * EPS[precision] * spread**2
             prior = some.prior()
             c = prior - np.einsum("ij,ij->i", a, a)
-            clear = (c > _EXPLAINED * EPS["float64"] * prior) & (missed > 0)
+            clear = (c > _EXPLAINED * EPS[FULL] * prior) & (missed > 0)
             rho = np.divide(missed, c, out=np.zeros_like(c), where=clear)
             return np.minimum(0.5, self.lam / (self.lam + _BEYOND * rho))
 
@@ -259,7 +259,7 @@ class Ridge:
             return passes(some, share_at(theta, some), precision)
 
         def again(some: Query) -> Array:
-            return self._two_passes(some, share_at(theta, some), "float64")
+            return self._two_passes(some, share_at(theta, some), FULL)
 
         value = query.in_blocks(self._width, block, formed=True)
         far = np.flatnonzero(self._far(value, precision))
@@ -334,7 +334,7 @@ class Ridge:
         float64: (t, r + 1)."""
 
         def block(some: Query) -> Array:
-            B = some.products(self.sample, self.wide, "float64").host()
+            B = some.products(self.sample, self.wide, FULL).host()
             share = share_at(theta, some)
             return self._fitting(B, self._mixed_in(some, share), some.constant, share, 0.0)
 

@@ -22,18 +22,18 @@ from sketchridge.chosen import (
     learned_penalty,
     widening_factor,
 )
-from sketchridge.data import Data, estimated_noise, extended_data, placed, warn_of_the_noise
-from sketchridge.distribution import distribution
+from sketchridge.data import Data, extended_data, placed
+from sketchridge.distribution import LeftOut
 from sketchridge.factor import Factor, RowFactor, Sample, factorize, sample_of
 from sketchridge.fitted import Fitted, Settings, rows_left_out
 from sketchridge.learning import Learned
+from sketchridge.model import found_noise, with_varying_noise
 from sketchridge.notices import warn
-from sketchridge.precision import Plan, make_plan
-from sketchridge.predictive import Predictive
+from sketchridge.precision import FULL, Plan, make_plan
 from sketchridge.ridge import Ridge
 from sketchridge.sketches import ArraySketch, RowSketch, Sketch, as_sketch
-from sketchridge.solution import Exactly, exactly
-from sketchridge.varying import Varying, better, varying_noise
+from sketchridge.solution import exactly
+from sketchridge.varying import Varying
 
 __all__ = ["extend", "select"]
 
@@ -77,7 +77,7 @@ def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: S
         factor = old.factor
         if backend is not old.backend:
             sample = placed(backend, kernel, data)
-            factor = factorize(sample, factor.sketch, "float64")
+            factor = factorize(sample, factor.sketch, FULL)
         elif len(X_new) or not rows.keeps_weights(old.data.rows):
             new = backend.place(kernel, kernel.coordinates(X_new))
             sample = sample_of(old.sample.points.append(new), data.w)
@@ -89,26 +89,27 @@ def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: S
 
 
 def _with_varying_noise(fitted: Fitted, say: Say) -> Fitted:
-    """The fit again with rows weighted by the inverse of their noise, where that is asked for and
-    makes intervals better."""
-    settings = fitted.settings
-    if settings.noise == "constant":
-        return fitted
-    say("Looking at how the noise varies")
-    sample = fitted.sample
+    """The fit again with rows weighted by the inverse of their noise, where intervals gain."""
     landmarks = fitted.factor.pivots if isinstance(fitted.factor, RowFactor) else None
+
     begun = time.monotonic()
-    found = varying_noise(
-        fitted.data, sample, fitted.left_out.scores, landmarks, seed=settings.seed
-    )
-    if found is None:
-        return fitted
-    data = found.weighted(sample)
-    factor = fitted.factor.extended(sample_of(sample.points, data.w), False)
-    widths = fitted.factor_of_widths
-    learned = fitted.learned
-    again = _finished(settings, data, fitted.plan, factor, learned, widths, begun, say, found)
-    return better(fitted, again)
+
+    def refit(data: Data, varying: Varying) -> Fitted:
+        say("Fitting with noise that varies")
+        factor = fitted.factor.extended(sample_of(fitted.sample.points, data.w), False)
+        return _finished(
+            fitted.settings,
+            data,
+            fitted.plan,
+            factor,
+            fitted.learned,
+            fitted.factor_of_widths,
+            begun,
+            say,
+            varying,
+        )
+
+    return with_varying_noise(fitted, landmarks, fitted.settings.seed, refit)
 
 
 def _backend_for(settings: Settings, old: Fitted, n: int) -> Backend:
@@ -150,7 +151,7 @@ def _check_size(settings: Settings, sketch: Sketch) -> None:
 def _sketch_precision(settings: Settings, plan: Plan, sample: Sample, sketch: Sketch) -> str:
     """That of a dense sketch's sums: full unless λ is known and large enough."""
     if isinstance(sketch, RowSketch):
-        return "float64"
+        return FULL
     ratio = None
     if not isinstance(settings.alpha, str):
         lam = settings.alpha / sample.total / sample.points.kernel.unit
@@ -180,23 +181,35 @@ def _finished(
         ridge, gap = _sketched(settings, data, plan, basis, penalty, automatic, complete, say)
     _warn_of_rounding(plan, ridge)
     exact = exactly(settings, plan, ridge, data, penalty, begun, say)
+    n = len(sample)
+
+    def left_out() -> LeftOut:
+        return rows_left_out(ridge, data, exact.omega, exact.probed, varying)
+
     with sample.backend.alone():
-        noise, predictive = _noise(settings, data, ridge, exact, widths, varying)
+        noise, predictive = found_noise(
+            settings,
+            data,
+            sample.points.kernel,
+            widths,
+            left_out if _scored(settings) else None,
+            lambda: (np.diagonal(ridge.residuals().gram(weights=sample.weights)), n - ridge.df),
+        )
     return Fitted(
-        settings,
-        data,
-        sample.points.kernel,
-        plan,
-        ridge,
-        noise,
-        exact.omega,
-        exact.offset,
-        gap,
-        learned,
-        widths,
-        exact.probed,
-        varying,
-        predictive,
+        settings=settings,
+        data=data,
+        kernel=sample.points.kernel,
+        plan=plan,
+        ridge=ridge,
+        noise=noise,
+        omega=exact.omega,
+        offset=exact.offset,
+        grown_gap=gap,
+        learned=learned,
+        factor_of_widths=widths,
+        probed=exact.probed,
+        varying=varying,
+        saved_predictive=predictive,
     )
 
 
@@ -306,33 +319,9 @@ def _sized(settings: Settings, basis: Basis) -> Basis:
     return basis.grown(size) if size > sketch.size else basis
 
 
-def _noise(
-    settings: Settings,
-    data: Data,
-    ridge: Ridge,
-    exact: Exactly,
-    widths: float,
-    varying: Varying | None,
-) -> tuple[Array, Predictive | None]:
-    """σ², given or estimated, (q,) in units of y²; and the distribution it was taken from.
-
-    With λ by leave-one-out it is ŝ²α, which does not collapse as df approaches n.
-    """
-    if settings.noise_variance is not None:
-        q = len(data.scale)
-        given = np.asarray(settings.noise_variance, dtype=float)
-        return np.broadcast_to(given, (q,)).copy(), None
-    warn_of_the_noise(data)
-    if settings.alpha == "loo" and settings.largest_size is None:
-        found = distribution(
-            rows_left_out(ridge, data, exact.omega, exact.probed, varying),
-            ridge.sample.points.kernel,
-            factor=widths,
-            fit_intercept=settings.fit_intercept,
-        )
-        return found.noise_variance, found
-    squares = np.diagonal(ridge.residuals().gram(weights=ridge.sample.weights))
-    return estimated_noise(data, squares, len(ridge.sample) - ridge.df), None
+def _scored(settings: Settings) -> bool:
+    """Whether λ and the noise follow from rows left out."""
+    return settings.alpha == "loo" and settings.largest_size is None
 
 
 def _warn_of_a_small_sketch(settings: Settings, ridge: Ridge) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from sketchridge.backends import Points, Tall
 from sketchridge.factor import Sample
-from sketchridge.precision import cancelled
+from sketchridge.precision import FULL, cancelled
 from sketchridge.query import AtPoints, Functionals
 
 __all__ = ["AverageSlopes", "Slopes", "sloped", "slopes_at"]
@@ -114,7 +114,7 @@ class Slopes(_Derivatives):
         along = self.along(sample.points)
         scaled = [T.map(lambda t, g, j=j: t * g[:, j : j + 1], along) for j in range(self.d)]
         products = self.backend.matmul(
-            sloped(self.points), sloped(sample.points), T.beside(*scaled), precision="float64"
+            sloped(self.points), sloped(sample.points), T.beside(*scaled), precision=FULL
         )
         sums = products.host().reshape(-1, self.d + 1, T.shape[1])
         moved = sums[self.place, 1 + self.feature]
@@ -165,7 +165,7 @@ class AverageSlopes(_Derivatives):
             right = weights.beside(own)
         theirs = sloped(points)
         ours = theirs if points is self.points else sloped(self.points)  # half the work
-        sums = self.backend.matmul(theirs, ours, right, precision="float64")  # (n', 1 + p)
+        sums = self.backend.matmul(theirs, ours, right, precision=FULL)  # (n', 1 + p)
         if self.geometry == "dot":
             return sums.map(lambda s, g: s * g[:, feature], its)
         return sums.map(lambda s, g: 2 * (s[:, 1:] - s[:, :1] * g[:, feature]), its)

@@ -13,6 +13,7 @@ from sketchridge.basis import Basis, basis_of, degrees_of_freedom
 from sketchridge.factor import factorize, sample_of
 from sketchridge.kernels import Kernel, ScaledKernel
 from sketchridge.notices import warn
+from sketchridge.precision import FULL
 from sketchridge.query import AtPoints
 from sketchridge.ridge import Ridge
 from sketchridge.rows import Repeats, deviations
@@ -239,7 +240,7 @@ class _Probe:
         sizes = np.full(b.shape[1], largest)
         assert self.squares is not None
         v2, bound = ridge.from_moments(
-            self.squares, b, None, self.ones, theta=1.0, sizes=sizes, precision="float64"
+            self.squares, b, None, self.ones, theta=1.0, sizes=sizes, precision=FULL
         )
         poor = np.flatnonzero(~(bound <= _ROUGH * v2))
         if len(poor):
@@ -251,13 +252,13 @@ class _Probe:
         sample = ridge.sample
         new = ridge.basis.factor.F.columns(known)
         if self.squares is None:
-            squares, products = self.query.moments(sample, new.beside(ridge.basis.ones), "float64")
+            squares, products = self.query.moments(sample, new.beside(ridge.basis.ones), FULL)
             sums = products.host()
             self.squares = squares
             self.ones = sums[:, -1]
             self.products = sums[:, :-1]
         elif new.shape[1]:
-            more = self.query.products(sample, new, "float64").host()
+            more = self.query.products(sample, new, FULL).host()
             self.products = np.column_stack([self.products, more])
 
 
@@ -380,7 +381,7 @@ def gcv_bandwidth(
     for bandwidth in best * 2.0 ** np.arange(-3, 3.5, 0.5):
         scaled = kernel.with_bandwidth(bandwidth).fitted(X)
         sample = sample_of(backend.place(scaled, scaled.coordinates(X)), w)
-        factor = factorize(sample, RPCholeskySketch(), "float64").grown(min(256, len(X)))
+        factor = factorize(sample, RPCholeskySketch(), FULL).grown(min(256, len(X)))
         basis = basis_of(factor, backend.tall(Y), repeats)
         lams = lambda_grid(basis.largest)
         scores = gcv_scores(basis, lams, fit_intercept, scales)[lams >= sketch_floor(basis)]

@@ -7,7 +7,6 @@ on average, g(x); the second fit has the weights w/g.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -15,10 +14,9 @@ from sketchridge.backends import Points
 from sketchridge.data import Data
 from sketchridge.factor import Sample
 from sketchridge.noise import NoiseModel, fit_varying, landmark_map
-from sketchridge.predictive import gained
 from sketchridge.scores import Scores
 
-__all__ = ["Varying", "better", "varying_noise"]
+__all__ = ["Varying", "varying_noise"]
 
 Array = np.ndarray
 _LANDMARKS = 200  # rows that log g is a combination of kernel values with
@@ -64,12 +62,6 @@ def varying_noise(
     R = landmark_map(sample.backend.block(chosen, chosen).host())
     found = fit_varying(_features(sample.points, sample, rows, R), scores)
     return Varying(found, rows, R, data) if found.kept else None
-
-
-def better(constant: Any, varying: Any) -> Any:
-    """Of two fits the one with varying noise, where its own leave-one-out intervals gain too."""
-    gain, error = gained(constant.left_out.scores, varying.left_out.scores)
-    return varying if gain > error else constant
 
 
 def _features(points: Points, sample: Sample, rows: Array, R: Array) -> Array:

@@ -339,7 +339,7 @@ def _filler(P: Points, Q: Points, dtype: Any) -> Filler:
 
     left, right = _form(P, "left", dtype), _form(Q, "right", dtype)
     is_distance = kernel.geometry == "distance"
-    farthest = kernel.reach if is_distance and dtype == np.float32 else None  # type: ignore[attr-defined]
+    farthest = kernel.reach if is_distance and dtype == np.float32 else np.inf  # type: ignore[attr-defined]
 
     far_P, far_Q = P.far(), Q.far()
     any_far = far_P.any() and far_Q.any()
