@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_close, matrix_of
+from helpers import assert_close, matrix_of, normal, targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import (
@@ -213,3 +213,17 @@ def test_rows_that_taught_nothing_narrow_intervals(make):
     half = model.predict_interval(MANY)[1] - model.predict(MANY)
     expected = wider * (whole.predict_interval(MANY)[1] - whole.predict(MANY))
     assert_close(half, expected, condition=10)
+
+
+def test_sums_become_finer_as_lambda_falls():
+    """A dense sketch whose sums were in single precision, which λ = α/n allowed, is applied again
+    in full once rows have made λ too small for that."""
+    X, y = normal(3000, 2), targets(3000)[:, 0]
+    options = {"bandwidth": 1.0, "alpha": 0.2, "sketch": "gaussian", "sketch_size": 20}
+    options |= {"noise_variance": 1.0, "sketch_tol": 0.1, "random_state": 0}
+    model = SketchedKernelRidge("gaussian", **options).fit(X[:100], y[:100])
+    assert model.fitted_.factor.precision == "float32"
+    model.partial_fit(X[100:], y[100:])
+    assert model.fitted_.factor.precision == "float64"
+    again = SketchedKernelRidge("gaussian", **options | {"sketch": model.sketch_}).fit(X, y)
+    assert_close(model.variance(X[:50]), again.variance(X[:50]))

@@ -29,7 +29,7 @@ from sketchridge.fitted import Fitted, Settings, rows_left_out
 from sketchridge.learning import Learned
 from sketchridge.model import found_noise, with_varying_noise
 from sketchridge.notices import warn
-from sketchridge.precision import FULL, Plan, make_plan
+from sketchridge.precision import EPS, FULL, Plan, make_plan
 from sketchridge.ridge import Ridge
 from sketchridge.sketches import ArraySketch, RowSketch, Sketch, as_sketch
 from sketchridge.solution import exactly
@@ -82,6 +82,7 @@ def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: S
             new = backend.place(kernel, kernel.coordinates(X_new))
             sample = sample_of(old.sample.points.append(new), data.w)
             factor = factor.extended(sample, rows.keeps_weights(old.data.rows))
+        factor = _fine_enough(settings, plan, factor)
     share = len(old.data.rows) / len(rows)
     learned, widths = carried_over(old.learned, old.factor_of_widths, share)
     fitted = _finished(settings, data, plan, factor, learned, widths, begun, say)
@@ -157,6 +158,15 @@ def _sketch_precision(settings: Settings, plan: Plan, sample: Sample, sketch: Sk
         lam = settings.alpha / sample.total / sample.points.kernel.unit
         ratio = sample.scales.trace / max(lam, np.finfo(float).tiny)
     return plan.sketch(sample.scales, ratio, sample.backend.precisions)
+
+
+def _fine_enough(settings: Settings, plan: Plan, factor: Factor) -> Factor:
+    """The factor, or for a dense sketch that of finer sums where λ, fallen since there are more
+    rows, no longer lets them be as coarse as they are."""
+    wanted = _sketch_precision(settings, plan, factor.sample, factor.sketch)
+    if EPS[wanted] >= EPS[factor.precision]:
+        return factor
+    return factorize(factor.sample, factor.sketch, wanted)
 
 
 def _finished(
