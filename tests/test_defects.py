@@ -253,6 +253,18 @@ def test_refining_a_hopeless_problem_warns_of_nothing_but_itself(
 
 
 @pytest.mark.parametrize("alpha", ["gcv", "loo"])
+@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+def test_targets_beyond_squares_are_refused_without_an_overflow(alpha: str, kernel: str) -> None:
+    """Targets of 1e160 made scores of λ overflow, with NumPy's warnings; those of 1e149 do not."""
+    X, y, _ = data(5)
+    bandwidth = "median" if kernel == "linear" else 1.0
+    model = made(SketchedKernelRidge, kernel=kernel, bandwidth=bandwidth, alpha=alpha)
+    Heard().ask("fit", lambda: model.fit(X, y / abs(y).max() * 1e149))
+    with pytest.raises(ValueError, match="rescale"):
+        model.fit(X, y / abs(y).max() * 1e160)
+
+
+@pytest.mark.parametrize("alpha", ["gcv", "loo"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_choosing_a_penalty_warns_of_nothing_but_itself(alpha: str, fit_intercept: bool) -> None:
     """Constant and noise-free targets are fitted without NumPy's warnings."""
