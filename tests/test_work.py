@@ -3,7 +3,6 @@ no further pass over the data."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from helpers import normal, targets
 
