@@ -160,7 +160,10 @@ def test_every_sketch_is_run():
 def test_times_are_measured_for_every_way():
     cell = {"n": 100, "m": 10, "repeats": 2, "backend": "numpy"}
     assert {row["way"] for row in Timing().run(cell, None)} == {
-        f"{v}, {how}" for v in ("V1", "V2") for how in ("printed formula", "this library")
+        *(f"{v}, {how}" for v in ("V1", "V2") for how in ("printed formula", "this library")),
+        "V1, K given",
+        "V2, K and S given",
+        "S K, K and S given",
     }
     rows = Update().run({**cell, "varies": "n", "new": 20}, None)
     assert {row["way"] for row in rows} == {"update", "from scratch"}
@@ -264,7 +267,10 @@ def test_products_that_accumulate_are_those_of_the_specification(products):
     problem = small_problem()
     m = 12
     labelled = Labelled(problem.X, problem.X_test, m, seed=2)
-    pool = Held(problem.X, m, keep=True) if products == "held" else Streamed(problem.X, m, "numpy")
+    pool = {
+        "held": lambda: Held(problem.X, m, keep=True, dtype=np.float32),
+        "streamed": lambda: Streamed(problem.X, m, "numpy"),
+    }[products]()
     model = real.RealModel(problem, labelled, lambda n: m, "v2", pool)
     for start in (0, 40, 90):
         model.add(np.arange(start, {0: 40, 40: 90, 90: 150}[start]))
@@ -284,6 +290,30 @@ def test_products_that_accumulate_are_those_of_the_specification(products):
     assert model.error() == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("backend", ["numpy", "torch"])
+@pytest.mark.parametrize("score", ["v2", "gp"])
+@pytest.mark.parametrize("kind", ["labels", "pool", "fixed", "learned"])
+def test_scores_are_right_at_every_row_for_every_size(kind, score, backend):
+    """With m = 90 of smooth points V2·α² is 1e-9 of ‖k_x‖²: sums in single precision are noise."""
+    if backend == "torch":
+        pytest.importorskip("torch")
+    problem = small_problem()
+    problem = replace(problem, X=problem.X / 3, X_test=problem.X_test / 3)
+    cell = {"strategy": "V2", "model": kind, "seed": 2, "pool": 500, "m": 90, "backend": backend}
+    model = real._model(cell, problem, score)
+    for start in (0, 100):
+        model.add(np.arange(start, start + 100))
+    rows = np.arange(200, 500)
+    k_x = gaussian_block(problem.X[:200], problem.X[rows])
+    S = model.labelled.S[: model.m]
+    expected = (
+        model.spectrum.v2(k_x, model.alpha)
+        if score == "v2"
+        else model.spectrum.gp(np.ones(300), S @ k_x, model.alpha)
+    )
+    np.testing.assert_allclose(model.scores(rows), expected, rtol=0.02)
+
+
 def test_kernel_blocks_are_the_gaussian_kernel():
     problem = small_problem()
     expected = Gaussian(bandwidth=1.0)(problem.X[:20], problem.X[:30])
@@ -299,7 +329,8 @@ def test_labels_that_are_not_told_have_no_influence():
         y[np.setdiff1d(np.arange(500), first)] += change
         changed = replace(problem, y=y)
         labelled = Labelled(changed.X, changed.X_test, 8, seed=0)
-        model = real.RealModel(changed, labelled, lambda n: 8, "v2", Held(changed.X, 8, keep=True))
+        pool = Held(changed.X, 8, keep=True, dtype=np.float32)
+        model = real.RealModel(changed, labelled, lambda n: 8, "v2", pool)
         errors, told = simulate(model, "weighted", 500, first, batch=40, rounds=1, seed=0)
         drawn.append((errors[0], list(told[1])))
     assert drawn[0] == drawn[1]

@@ -21,6 +21,11 @@ from sketchridge.sketches import GaussianSketch
 __all__ = ["Timing", "Update"]
 
 Array = np.ndarray
+QUICK = (500, 1000, 2000, 4000)
+FULL = (500, 707, 1000, 1414, 2000, 2828, 4000)
+SIZES = (1000, 1414, 2000, 2828, 4000, 5657, 8000, 11_314, 16_000)  # every second in quick runs
+ROWS = (15, 21, 30, 42, 60, 85, 120, 170, 240)
+NEW = (50, 71, 100, 141, 200, 283, 400)
 
 
 class Timing:
@@ -37,7 +42,7 @@ class Timing:
                 "repeats": options.count(quick=5, full=9),
                 "backend": options.backend,
             }
-            for n in options.n or (500, 1000, 2000, 4000)
+            for n in options.n or (FULL if options.full else QUICK)
         ]
 
     def run(self, cell: dict, data: Path | None) -> list[dict]:
@@ -67,11 +72,12 @@ class Update:
             "repeats": options.count(quick=3, full=7),
             "backend": options.backend,
         }
-        sizes = options.n or (1000, 2000, 4000, 8000, 16_000)
+        every = 1 if options.full else 2
+        sizes = options.n or SIZES[::every]
         cells = [{"varies": "n", "n": n, **usual} for n in sizes]
         middle = sizes[len(sizes) // 2]
-        cells += [{"varies": "m", "n": middle, **usual, "m": m} for m in (15, 30, 60, 120, 240)]
-        cells += [{"varies": "new", "n": middle, **usual, "new": k} for k in (50, 100, 200, 400)]
+        cells += [{"varies": "m", "n": middle, **usual, "m": m} for m in ROWS[::every]]
+        cells += [{"varies": "new", "n": middle, **usual, "new": k} for k in NEW[::every]]
         return cells
 
     def run(self, cell: dict, data: Path | None) -> list[dict]:
@@ -135,11 +141,17 @@ def _ways(X: Array, x: Array, cell: dict) -> dict[str, Callable[[], object]]:
         S = GaussianSketch(m).entries(range(m), range(n))
         return exact.v2(kernel(X, X) / n, S, kernel(X, x), lam)
 
+    K = kernel(X, X) / n
+    k_x = kernel(X, x)
+    S = GaussianSketch(m).entries(range(m), range(n))
     return {
         "V1, printed formula": lambda: exact.v1(kernel(X, X) / n, kernel(X, x), lam),
         "V2, printed formula": printed,
         "V1, this library": lambda: one.fit(X, y).variance(x, kind="v1"),
         "V2, this library": lambda: other.fit(X, y).variance(x, kind="v2"),
+        "V1, K given": lambda: exact.v1(K, k_x, lam),
+        "V2, K and S given": lambda: exact.v2(K, S, k_x, lam),
+        "S K, K and S given": lambda: S @ K,
     }
 
 
