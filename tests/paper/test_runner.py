@@ -201,7 +201,7 @@ def test_groups_keep_their_order():
 
 def test_every_figure_of_the_paper_is_there():
     figures = [f"fig1{c}" for c in "abcdef"] + ["fig2", "fig3-1", "fig3-2", "fig4", "fig5"]
-    assert list(EXPERIMENTS) == [*figures, "sketches", "timing", "update"]
+    assert list(EXPERIMENTS) == [*figures, "sketches", "formulas", "timing", "update"]
     for experiment in EXPERIMENTS.values():
         assert experiment.choices
         for full in (False, True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sketchridge.paper.base import Experiment
+from sketchridge.paper.readings.formulas import FormulasReading
 from sketchridge.paper.readings.gaps import SupGap
 from sketchridge.paper.readings.mixture import MixtureReading
 from sketchridge.paper.readings.other_sketches import OtherSketchesReading
@@ -27,6 +28,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         RealReading("flights"),
         RealReading("weather"),
         OtherSketchesReading(),
+        FormulasReading(),
         TimingReading(),
         UpdateReading(),
     )

@@ -2,6 +2,7 @@
 
 __all__ = [
     "drawing",
+    "formulas",
     "gaps",
     "growing",
     "mixture",

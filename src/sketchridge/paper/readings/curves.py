@@ -51,6 +51,21 @@ class Curves:
             for r in self.rounds(strategy)
         }
 
+    def levelled(self, strategies: Sequence[str]) -> dict[str, dict[float, Estimate]]:
+        """Means and intervals of several, without what makes one repetition differ from another.
+
+        From each repetition in which all were run its mean over them and their rounds is taken
+        away, and the mean of all is added: test points and pool are common to a repetition.
+        """
+        seeds = self.seeds(*strategies)
+        rounds = sorted(set.intersection(*(set(self.rounds(s)) for s in strategies)))
+        values = np.array([[self.of(s, seed, rounds) for seed in seeds] for s in strategies])
+        values += values.mean() - values.mean(axis=(0, 2), keepdims=True)
+        return {
+            s: {r: arithmetic(line[:, k]) for k, r in enumerate(rounds)}
+            for s, line in zip(strategies, values, strict=True)
+        }
+
     def differences(
         self, one: str, other: str, rounds: Sequence[int], between: Callable[[Array, Array], Array]
     ) -> Array:

@@ -26,9 +26,8 @@ def bands(
     colors: Sequence[str] = COLORS,
     styles: Mapping[str, str] | None = None,
     marker: str = "",
-    without: Sequence[str] = (),
 ) -> None:
-    """A line for each name with its interval as a band, but for those ``without`` one."""
+    """A line for each name with its interval as a band."""
     for k, (name, line) in enumerate(curves.items()):
         x = list(line)
         look: dict[str, Any] = {"color": colors[k % len(colors)]}
@@ -42,10 +41,9 @@ def bands(
             label=name,
             **look,
         )
-        if name not in without:
-            low = [e.low for e in line.values()]
-            high = [e.high for e in line.values()]
-            ax.fill_between(x, low, high, alpha=0.18, linewidth=0, **look)
+        low = [e.low for e in line.values()]
+        high = [e.high for e in line.values()]
+        ax.fill_between(x, low, high, alpha=0.18, linewidth=0, **look)
 
 
 def steps(ax: Axes, sizes: Mapping[float, int]) -> None:

@@ -41,7 +41,8 @@ def means_by_value(rows: Sequence[Row], column: str, mean: Any) -> dict[float, E
 def gap_figure(title: str, varies: str, kernels: Sequence[str], rows: Sequence[Row]) -> Figure:
     """Three panels; the first of the kernels is the paper's."""
     figure, axes = new_figure(3, size=(4.6, 3.9))
-    figure.suptitle(title, fontsize="large")
+    sizes = range_of(row["m"] for row in part_of(rows, kernels[0], "optimal"))
+    figure.suptitle(f"{title}, m = {sizes}", fontsize="large")
     for ax, (reading, words) in zip(axes, LAMBDAS.items(), strict=False):
         part = part_of(rows, kernels[0], reading)
         curves = {name: means_by_value(part, c, geometric) for c, name in LETTERS.items()}
@@ -52,7 +53,7 @@ def gap_figure(title: str, varies: str, kernels: Sequence[str], rows: Sequence[R
             if other:
                 curves[f"V2, {kernel}"] = means_by_value(other, "gap_v2", geometric)
         styles = {"V2, arithmetic mean": "--", "sup V1, for scale": ":"}
-        bands(ax, curves, styles=styles, marker="o", without=list(styles))
+        bands(ax, curves, styles=styles, marker="o")
         ax.set_yscale("log")
         if varies in TICKS:
             ax.set_xscale("log")
@@ -63,6 +64,7 @@ def gap_figure(title: str, varies: str, kernels: Sequence[str], rows: Sequence[R
     lines = {
         "V2": means_by_value(linear, "gap_v2", arithmetic),
         "V3": means_by_value(linear, "gap_v3", arithmetic),
+        LETTERS["gap_vbar"]: means_by_value(linear, "gap_vbar", arithmetic),
     }
     bands(axes[2], lines, marker="o")
     axes[2].set_ylim(bottom=0)

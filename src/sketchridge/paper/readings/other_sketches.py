@@ -86,6 +86,14 @@ class OtherSketchesReading(Experiment):
                 "sketches have random signs.",
             ),
             Claim(
+                "sketches: subsampled orthonormal rows",
+                *QUOTES["subsampled"],
+                text,
+                shown,
+                SHOWN,
+                "Hadamard and Fourier sketches are such rows, with random signs.",
+            ),
+            Claim(
                 "sketches: m > s_λ is enough",
                 *QUOTES["only_s"],
                 f"{text} (registered: the gap's at most 2 for Gaussian sketches)",

@@ -3,4 +3,13 @@
 Results are kept by a hash of this code and of what it imports. Nothing here judges or draws.
 """
 
-__all__ = ["campaign", "gaps", "mixture", "other_sketches", "real", "synthetic", "times"]
+__all__ = [
+    "campaign",
+    "formulas",
+    "gaps",
+    "mixture",
+    "other_sketches",
+    "real",
+    "synthetic",
+    "times",
+]
