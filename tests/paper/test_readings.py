@@ -369,6 +369,85 @@ def test_orders_of_growth_can_hold_and_fail():
         assert verdict_of("order of growth", claims) == HOLDS
 
 
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        ({"V1": (3, 1e-9), "V2": (2, 2e-8), "S K": (2, 1.9e-8)}, [HOLDS, HOLDS, HOLDS]),
+        ({"V1": (4, 1e-9), "V2": (2, 2e-8), "S K": (2, 2e-9)}, [FAILS, FAILS, HOLDS]),
+        ({"V1": (2, 1e-9), "V2": (3, 2e-8), "S K": (3, 1.9e-8)}, [HOLDS, FAILS, FAILS]),
+    ],
+)
+def test_times_with_the_kernel_matrix_given(seconds, expected):
+    ways = {"V1": "V1, K given", "V2": "V2, K and S given", "S K": "S K, K and S given"}
+    rows = [
+        {"n": n, "way": way, "seconds": n**power * unit}
+        for n, (name, way), _ in product((500, 1000, 2000), ways.items(), range(3))
+        for power, unit in [seconds[name]]
+    ]
+    rows += [{**r, "way": f"{r['way'][:2]}, printed formula"} for r in rows if r["way"][0] == "V"]
+    claims = EXPERIMENTS["timing"].claims(rows)
+    names = ("O(n³) and O(n²)", "main cost", "computationally more efficient")
+    assert [verdict_of(name, claims) for name in names] == expected
+    assert EXPERIMENTS["timing"].figure(rows).axes
+
+
+def test_an_update_that_gains_more_with_n_is_significant():
+    for power, expected in ((1.0, HOLDS), (0.0, OPEN), (-1.0, FAILS)):
+        rows = [
+            {"varies": x, "n": n, "m": 9, "new": 9, "way": way, "seconds": t}
+            for x, n, _ in product(("n", "m", "new"), (100, 200, 400), range(3))
+            for way, t in (("update", 1.0), ("from scratch", 2 * (n / 200) ** power))
+        ]
+        claims = EXPERIMENTS["update"].claims(rows)
+        assert verdict_of("significant", claims) == expected
+
+
+def fake_formulas(*, residual=1e-12, ratio=1.0, growth=-0.5, side=0.5, tail=0.01, power=4.0):
+    rows = [
+        {"decay": d, "n": 0, "name": "eigenvalue", "rank": k, "value": float(v)}
+        for d in ("polynomial", "gaussian")
+        for k in range(3, 301 if d == "polynomial" else 13)
+        for v in [k**-power if d == "polynomial" else np.exp(-0.1 * k ** (power / 2))]
+    ]
+    rng = np.random.default_rng(0)
+    for d, n, seed in product(("polynomial", "gaussian"), (50, 100, 200, 400), range(4)):
+        near = 1 + 1e-3 * rng.standard_normal()
+        values = dict.fromkeys(
+            ("binomial", "minimiser", "projected minimiser", "first part", "blocks"), residual
+        )
+        values |= dict.fromkeys(("T1", "T2"), near * n**growth)
+        values |= dict.fromkeys(("V1", "V2", "V3"), near * ratio) | {"V3 as printed": near * 1.5}
+        values |= {"V2 to V3": near * 0.1, "inequality": side, "tail of the trace": tail}
+        rows += [
+            {"decay": d, "n": n, "seed": seed, "name": name, "value": value}
+            for name, value in values.items()
+        ]
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("change", "failing"),
+    [
+        ({}, set()),
+        ({"residual": 1e-3}, {"(3.1)", "ω†", "α̂", "G₁ = 0", "the blocks of S K"}),
+        ({"ratio": 1.1}, {"V1 is", "V2 is", "V3, and"}),
+        ({"growth": 0.5}, {"T₁² and T₂²"}),
+        ({"side": 1.2}, {"the first inequality"}),
+        ({"tail": 0.2}, {"the smallest eigenvalues"}),
+        ({"power": 3.0}, {"eigenvalues of the cubic", "eigenvalues of the Gaussian"}),
+    ],
+)
+def test_formulas_and_steps_of_the_proof_can_hold_and_fail(change, failing):
+    rows = fake_formulas(**change)
+    claims = EXPERIMENTS["formulas"].claims(rows)
+    failed = {claim.name.removeprefix("formulas: ") for claim in claims if claim.kind == FAILS}
+    assert len(failed) == len(failing)
+    assert all(any(name.startswith(start) for start in failing) for name in failed)
+    assert verdict_of("sub-Gaussian rows", claims) == DEPENDS
+    assert verdict_of("V3, and", claims) == (FAILS if "ratio" in change else DEPENDS)
+    assert EXPERIMENTS["formulas"].figure(rows).axes
+
+
 @pytest.mark.parametrize("needed", [1.25, 2.0, 7.0])
 def test_hadamard_sketches_may_need_more_rows(needed):
     rows = [
@@ -447,11 +526,14 @@ def test_every_sentence_that_is_quoted_is_judged():
             claims = experiment.claims(fake_synthetic(2, 1.0, 1))
         elif name in ("fig4", "fig5"):
             claims = experiment.claims(fake_real(0.0))
+        elif name == "formulas":
+            claims = experiment.claims(fake_formulas())
         else:
             continue
         used |= {claim.sentence for claim in claims}
         assert {claim.kind for claim in claims} <= KINDS
         assert all(claim.statistic and claim.measured for claim in claims)
     elsewhere = {"cost", "mn", "update", "times", "advantage", "similar", "hadamard", "only_s"}
+    elsewhere |= {"subsampled", "cubic", "main_cost", "efficient", "significant"}
     left = {key for key, (_, sentence) in QUOTES.items() if sentence not in used} - elsewhere
     assert left == set()

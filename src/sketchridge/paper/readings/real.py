@@ -36,10 +36,11 @@ class RealReading(Experiment):
         "by leave-one-out in every round, y centred by the mean of the first labels; no test row "
         "enters. A Gaussian sketch; m = ⌈log n⌉ with n the labels of the round, with n the pool, "
         "and m = 256, which is not the paper's. Scores come from sums in single precision for the "
-        "paper's m and in double precision for m = 256. Every strategy of a repetition has the same pool, test points, first labels and keys of the "
-        "draw. Half of the pool is labelled in the end: where all of it is, strategies no longer "
-        "differ. The automatic sketch (randomly pivoted Cholesky, GCV with a guard, at most 512 "
-        "rows) is apart, since its m differs between strategies."
+        "paper's m and in double precision for m = 256. Every strategy of a repetition has the "
+        "same pool, test points, first labels and keys of the draw. Half of the pool is labelled "
+        "in the end: where all of it is, strategies no longer differ. The automatic sketch "
+        "(randomly pivoted Cholesky, GCV with a guard, at most 512 rows) is apart, since its m "
+        "differs between strategies."
     )
 
     def __init__(self, source: str) -> None:
