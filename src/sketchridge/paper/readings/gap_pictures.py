@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sketchridge.paper.base import Row, groups
 from sketchridge.paper.readings.drawing import bands, finish, legend_below, steps
 from sketchridge.paper.runs.gaps import FIXED_LAMBDA
@@ -46,7 +48,7 @@ def gap_figure(title: str, varies: str, kernels: Sequence[str], rows: Sequence[R
     for ax, (reading, words) in zip(axes, LAMBDAS.items(), strict=False):
         part = part_of(rows, kernels[0], reading)
         curves = {name: means_by_value(part, c, geometric) for c, name in LETTERS.items()}
-        curves["V2, arithmetic mean"] = means_by_value(part, "gap_v2", arithmetic)
+        curves["V2, arithmetic mean"] = means_by_value(part, "gap_v2", _on_logarithms)
         curves["sup V1, for scale"] = means_by_value(part, "sup_v1", geometric)
         for kernel in kernels[1:]:
             other = part_of(rows, kernel, reading)
@@ -71,6 +73,13 @@ def gap_figure(title: str, varies: str, kernels: Sequence[str], rows: Sequence[R
     _finish(axes[2], varies, linear, "linear axes, arithmetic means, optimal λ")
     legend_below(figure, axes[0])
     return figure
+
+
+def _on_logarithms(values: Sequence[float]) -> Estimate:
+    """The arithmetic mean, its interval symmetric on a logarithmic axis (delta method)."""
+    found = arithmetic(values)
+    factor = float(np.exp((found.high - found.mean) / found.mean))
+    return Estimate(found.mean, found.mean / factor, found.mean * factor)
 
 
 def _finish(ax: Axes, varies: str, part: Sequence[Row], title: str) -> None:

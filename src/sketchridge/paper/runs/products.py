@@ -98,7 +98,7 @@ class Held(PoolProducts):
     """
 
     def __init__(self, X: Array, m_max: int, *, keep: bool, dtype: type) -> None:
-        self.X = X.astype(dtype)
+        self.X: Array = X.astype(dtype)
         self.keep = keep
         self.blocks: list[tuple[Array, Array]] = []  # open rows at the time, k(new, those)
         self.t = np.zeros((m_max, len(X)))
