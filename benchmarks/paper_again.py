@@ -76,13 +76,22 @@ def compared(name: str, data: Path, repetitions: int, models: list[str]) -> dict
                     far += error > DIGITS
                     worst = max(worst, error)
     return {
-        "experiment": name,
+        "experiment": f"{name}, {', '.join(models)}" if models else name,
         "numbers": count,
         "beyond six digits": far,
         "largest relative difference": f"{worst:.1e}",
         "rows without a partner": missing,
         "CPU seconds": f"{time.process_time() - start:.0f}",
     }
+
+
+def kept(path: Path, names: list[str]) -> list[dict[str, str]]:
+    """The rows of an earlier call that are not of these experiments."""
+    if not path.is_file():
+        return []
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
+    head, _, *rest = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [dict(zip(head, row, strict=True)) for row in rest if row[0].split(",")[0] not in names]
 
 
 def main() -> None:
@@ -98,17 +107,17 @@ def main() -> None:
         for name in names:
             rows.append(compared(name, given.data, given.repetitions, given.models))
             print(common.markdown_table(rows[-1:]), flush=True)
+    path = common.RESULTS / "paper_again.md"
     text = "\n\n".join(
         [
             "# The tables of docs/paper, made again in part",
             f"`benchmarks/paper_again.py`, {common.machine()}. The first {given.repetitions} "
-            "repetitions of each kind of cell"
-            + (f" ({', '.join(given.models)})" if given.models else "")
-            + "; tables have six digits. Gaps in units of V1 below 1e-6 are compared to 1e-6.",
-            common.markdown_table(rows),
+            "repetitions of each kind of cell; tables have six digits. Gaps in units of V1 below "
+            "1e-6 are compared to 1e-6. Rows of experiments that the last call left out are kept.",
+            common.markdown_table([*kept(path, names), *rows]),
         ]
     )
-    (common.RESULTS / "paper_again.md").write_text(text + "\n", encoding="utf-8")
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

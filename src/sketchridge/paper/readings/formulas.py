@@ -69,7 +69,11 @@ class FormulasReading(Experiment):
             for step in ("T1", "T2")
         }
         bands(axes[0], lines, marker="o")
+        sizes = sorted({r["n"] for r in rows if r["n"]})
         axes[0].set(xscale="log", yscale="log")
+        axes[0].set_xticks(sizes, [f"{n}" for n in sizes])
+        axes[0].set_yticks([0.02, 0.05, 0.1, 0.2, 0.5], ["0.02", "0.05", "0.1", "0.2", "0.5"])
+        axes[0].minorticks_off()
         finish(axes[0], title="means, 95% bands", xlabel="n", ylabel="sup T²/λ")
         for ax, decay in zip(axes[1:], NAMES, strict=True):
             ranks, values = _eigenvalues(rows, decay)
