@@ -37,8 +37,16 @@ class BotorchModel(Model):
 
     Parameters
     ----------
-    estimator : a fitted `SketchedKernelRidge` or `ExactKernelRidge`, whose kernel is a function of
-        a distance or of an inner product and has a slope.
+    estimator : estimator
+        A fitted `SketchedKernelRidge` or `ExactKernelRidge`, whose kernel is a function of a
+        distance or of an inner product and has a slope.
+
+    Attributes
+    ----------
+    num_outputs : int
+        The number of targets.
+    batch_shape : torch.Size
+        Of the model itself, which is one.
 
     Examples
     --------
@@ -48,6 +56,8 @@ class BotorchModel(Model):
     >>> posterior = model.posterior(torch.tensor([[[0.25]]], dtype=torch.float64))
     >>> posterior.mean.shape, round(posterior.mean.item(), 2)
     (torch.Size([1, 1, 1]), 1.0)
+    >>> model.num_outputs, model.batch_shape
+    (1, torch.Size([]))
     """
 
     points: torch.Tensor
@@ -105,7 +115,24 @@ class BotorchModel(Model):
         posterior_transform: Any = None,
         **_: Any,
     ) -> Any:
-        """The joint distribution of the function at X (…, q, d), of new observations on request."""
+        """The joint distribution of the function at X (…, q, d), of new observations on request.
+
+        Parameters
+        ----------
+        X : (…, t, d) tensor
+            The points.
+        output_indices : list of int
+            Which targets; all unless given.
+        observation_noise : bool or tensor
+            Of new observations, not of the function.
+        posterior_transform : PosteriorTransform
+            As BoTorch has it.
+
+        Returns
+        -------
+        posterior : GPyTorchPosterior
+            The joint distribution, in units of y.
+        """
         self.eval()
         mean, covariance = self.moments(X.to(torch.float64))
         eye = torch.eye(X.shape[-2], dtype=mean.dtype, device=mean.device)

@@ -7,9 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import beta
-from scipy.stats import norm
-from scipy.stats import t as student
+
+from sketchridge.proper_scores import (
+    PARTS,
+    coverage,
+    coverage_by_spread,
+    crps,
+    interval_score,
+    negative_log_density,
+    pit,
+    pit_from_quantiles,
+)
 
 __all__ = [
     "Calibration",
@@ -26,101 +34,35 @@ __all__ = [
 
 Array = np.ndarray
 LEVELS = (0.2, 0.4, 0.5, 0.6, 0.8, 0.9, 0.95)  # with the median, the tenths of a distribution
-_PARTS = 10
 _MAIN = 0.95  # the level of the coverage by spread
-
-
-def coverage(y: Array, low: Array, high: Array) -> float:
-    """The share of y within [low, high], all of one shape.
-
-    >>> coverage(np.array([1.0, 2.0, 3.0, 4.0]), np.zeros(4), np.full(4, 3.0))
-    0.75
-    """
-    return float(((low <= y) & (y <= high)).mean())
-
-
-def coverage_by_spread(y: Array, low: Array, high: Array, parts: int = _PARTS) -> Array:
-    """The coverage in each tenth of the points, from the narrowest intervals to the widest.
-
-    All arrays are (t,). The result is (parts,), or (t,) where there are fewer points than parts.
-
-    >>> coverage_by_spread(np.array([0.0, 5.0]), np.array([-1.0, -2.0]), np.array([1.0, 2.0]), 2)
-    array([1., 0.])
-    """
-    order = np.argsort(high - low, kind="stable")
-    inside = ((low <= y) & (y <= high))[order]
-    return np.array([part.mean() for part in np.array_split(inside, min(parts, len(y)))])
-
-
-def interval_score(y: Array, low: Array, high: Array, level: float) -> Array:
-    """high − low + 2/(1 − level)·(how far y lies outside), in units of y: the shape of y.
-
-    The smaller the better; its mean is least for the true quantiles.
-
-    >>> interval_score(np.array([0.0, 3.0]), np.array([-1.0, -1.0]), np.array([1.0, 1.0]), 0.9)
-    array([ 2., 42.])
-    """
-    outside = np.maximum(low - y, 0) + np.maximum(y - high, 0)
-    return high - low + 2 / (1 - level) * outside
-
-
-def crps(y: Array, mean: Array, scale: Array, nu: float = np.inf) -> Array:
-    """The continuous ranked probability score ∫(F(u) − 1{u ≥ y})²du, in units of y.
-
-    Of a Student t with ν > 1 degrees of freedom or, for ν = ∞, of a Gaussian: with z the
-    standardised y, F and f the standard distribution and density,
-    scale·(z(2F(z) − 1) + 2f(z)(ν + z²)/(ν − 1) − 2√ν/(ν − 1)·B(½, ν − ½)/B(½, ν/2)²).
-
-    >>> float(crps(np.array(0.0), np.array(0.0), np.array(1.0)).round(4))
-    0.2337
-    """
-    z = (y - mean) / scale
-    if np.isinf(nu):
-        return scale * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi))
-    if nu <= 1:
-        raise ValueError(f"The score is finite only for more than 1 degree of freedom, got {nu!r}.")
-    centre = 2 * np.sqrt(nu) / (nu - 1) * beta(0.5, nu - 0.5) / beta(0.5, nu / 2) ** 2
-    tails = 2 * student.pdf(z, nu) * (nu + z**2) / (nu - 1)
-    return scale * (z * (2 * student.cdf(z, nu) - 1) + tails - centre)
-
-
-def negative_log_density(y: Array, mean: Array, scale: Array, nu: float = np.inf) -> Array:
-    """−log p(y) of a Student t or, for ν = ∞, of a Gaussian: the shape of y.
-
-    >>> float(negative_log_density(np.array(0.0), np.array(0.0), np.array(1.0)).round(4))
-    0.9189
-    """
-    if np.isinf(nu):
-        return -norm.logpdf(y, mean, scale)
-    return -student.logpdf(y, nu, mean, scale)
-
-
-def pit(y: Array, mean: Array, scale: Array, nu: float = np.inf) -> Array:
-    """F(y), the probability integral transform: uniform on [0, 1] where the distributions hold.
-
-    >>> pit(np.array([0.0]), np.array([0.0]), np.array([1.0]))
-    array([0.5])
-    """
-    z = (y - mean) / scale
-    return norm.cdf(z) if np.isinf(nu) else student.cdf(z, nu)
-
-
-def pit_from_quantiles(y: Array, quantiles: Array, probabilities: Array) -> Array:
-    """The same from quantiles (p, t) at ascending probabilities (p,): linear between them: (t,).
-
-    Beyond the outermost the value lies halfway to 0 or 1.
-
-    >>> pit_from_quantiles(np.array([0.5]), np.array([[0.0], [1.0]]), np.array([0.4, 0.6]))
-    array([0.5])
-    """
-    below, above = probabilities[0] / 2, (1 + probabilities[-1]) / 2
-    columns = zip(y, quantiles.T, strict=True)
-    return np.array([np.interp(v, q, probabilities, below, above) for v, q in columns])
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What was found on t observations. Printing it shows a table."""
+    """What was found on t observations. Printing it shows a table.
+
+    Parameters
+    ----------
+    levels, coverage : (l,) arrays
+        Confidence levels asked for, and the shares that were found.
+    width, score : (l,) arrays
+        Median width and mean interval score, in units of y.
+    by_spread : (parts,) array
+        Coverage at the main level, from the narrowest to the widest intervals.
+    main_level : float
+        That level.
+    pit : (t,) array
+        F(y), between 0 and 1.
+    crps, log_density : float or None
+        Means of Gaussian scores; None where the model tells no predictive variance.
+
+    Attributes
+    ----------
+    t : int
+        The number of observations.
+    errors : (l,) array
+        Standard errors of the coverages, if the levels held.
+    """
 
     levels: Array  # (l,), asked for
     coverage: Array  # (l,), found
@@ -134,6 +76,7 @@ class Calibration:
 
     @property
     def t(self) -> int:
+        """The number of observations."""
         return len(self.pit)
 
     @property
@@ -141,8 +84,19 @@ class Calibration:
         """Standard errors of the coverages, if the levels held: (l,)."""
         return np.sqrt(self.levels * (1 - self.levels) / self.t)
 
-    def histogram(self, parts: int = _PARTS) -> Array:
-        """Shares of the PIT in equal parts of [0, 1], 1/parts each where all holds: (parts,)."""
+    def histogram(self, parts: int = PARTS) -> Array:
+        """Shares of the PIT in equal parts of [0, 1].
+
+        Parameters
+        ----------
+        parts : int
+            How many parts.
+
+        Returns
+        -------
+        shares : (parts,) array
+            Each 1/parts where all holds.
+        """
         return np.histogram(self.pit, parts, (0, 1))[0] / self.t
 
     def __str__(self) -> str:
@@ -164,11 +118,24 @@ def calibrate(model: Any, X: Any, y: Any, levels: Sequence[float] = LEVELS) -> C
 
     Parameters
     ----------
-    model : anything with `predict_interval(X, level)` → (low, high) for new observations. Its
+    model : estimator
+        Anything with `predict_interval(X, level)` → (low, high) for new observations. Its
         `predict` and `predictive_variance(X)`, where it has both, give the Gaussian scores.
-    X, y : (t, d) and (t,), or y (t, q): several targets are pooled, in their own units.
-    levels : those of the intervals, each one call of `predict_interval`.
+    X : (t, d) array or table
+        Points that the model was not fitted to.
+    y : (t,) or (t, q) array
+        What was observed there; several targets are pooled, in their own units.
+    levels : sequence of float
+        Those of the intervals, each one call of `predict_interval`.
 
+    Returns
+    -------
+    found : Calibration
+        Printing it shows a table; `plotting.plot_calibration` draws it.
+
+    Examples
+    --------
+    >>> from scipy.stats import norm
     >>> class Normal:
     ...     def predict_interval(self, X, level):
     ...         half = np.full(len(X), norm.ppf((1 + level) / 2))
@@ -214,8 +181,18 @@ def calibrate_left_out(model: Any, levels: Sequence[float] = LEVELS) -> Calibrat
 
     Parameters
     ----------
-    model : a fitted estimator of this library. levels : those of the intervals.
+    model : estimator
+        A fitted estimator of this library.
+    levels : sequence of float
+        Those of the intervals, each one call of `predict_interval`.
 
+    Returns
+    -------
+    found : Calibration
+        As of `calibrate`.
+
+    Examples
+    --------
     >>> from sketchridge import ExactKernelRidge
     >>> rng = np.random.default_rng(0)
     >>> X = rng.random((400, 1))

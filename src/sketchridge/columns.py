@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from numbers import Number
@@ -12,9 +12,23 @@ import numpy as np
 
 from sketchridge.words import listed, shown
 
-__all__ = ["cells_of", "check_table", "dates_of", "kind_of", "names_of", "numbers_of", "texts_of"]
+__all__ = [
+    "cells_of",
+    "check_table",
+    "dates_of",
+    "distinct",
+    "has_gaps",
+    "kind_of",
+    "names_of",
+    "names_rows",
+    "numbers_of",
+    "side_by_side",
+    "texts_of",
+    "why_no_category",
+]
 
 Array = np.ndarray
+_IDS = ("id", "index", "row", "nr", "no", "number", "key")
 _DAY = np.timedelta64(1, "D") / np.timedelta64(1, "us")
 _NOTHING = ("NAType", "NaTType")  # of pandas, which need not be installed
 _WHAT: dict[type, str] = {
@@ -145,3 +159,45 @@ def _is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in _NOTHING:
         return True
     return isinstance(value, float) and value != value
+
+
+def distinct(values: Array) -> int:
+    """The number of different values, gaps not counted."""
+    if values.dtype.kind == "O":
+        return len({v for v in values if v is not None})
+    return len(np.unique(values[~np.isnan(values)]))
+
+
+def has_gaps(values: Array) -> bool:
+    """Whether a value is missing."""
+    if values.dtype.kind == "O":
+        return any(v is None for v in values)
+    return bool(np.isnan(values).any())
+
+
+def side_by_side(columns: Sequence[Array]) -> Array:
+    """Columns side by side, each with its own type."""
+    made = np.empty((len(columns[0]), len(columns)), dtype=object)
+    for i, column in enumerate(columns):
+        made[:, i] = column
+    return made
+
+
+def why_no_category(count: int, values: Array) -> str:
+    """Why a column of texts, so many of them different, is no category, or nothing."""
+    filled = sum(v is not None for v in values)
+    if count == filled > 1:
+        return "its text is different in every row, as names are"
+    if count > filled / 2:
+        return (
+            f"it has {count:,} different texts in {filled:,} rows, too many for a category "
+            "(category= makes it one)"
+        )
+    return ""
+
+
+def names_rows(name: str, values: Array) -> bool:
+    """Whether whole numbers that are all different have a name as ids do."""
+    plain = name.strip().lower()
+    like = plain in _IDS or plain.endswith(("_id", " id", "-id")) or plain.startswith("unnamed:")
+    return like and bool((values == np.round(values)).all())

@@ -6,16 +6,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sketchridge.calibration import Calibration
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["BLUE", "GREY", "RED", "Limits", "draw_band", "draw_levels", "few_dates"]
+__all__ = [
+    "BLUE",
+    "GREY",
+    "MISSING",
+    "RED",
+    "Limits",
+    "axes_for",
+    "draw_band",
+    "draw_coverage",
+    "draw_levels",
+    "draw_pit",
+    "draw_tenths",
+    "few_dates",
+    "new_figure",
+    "new_panels",
+]
 
 Array = np.ndarray
 Limits = tuple[Array, Array]
 BLUE = "#1f5a8a"
 RED = "#c8443c"
 GREY = "#6b6b6b"
+MISSING = "Plotting needs matplotlib, which is not installed: pip install 'sketchridge[plot]'."
 
 
 def draw_band(ax: Axes, x: Array, inner: Limits, outer: Limits, confidence_level: float) -> None:
@@ -50,3 +69,92 @@ def few_dates(ax: Axes) -> None:
     locator = AutoDateLocator(minticks=3, maxticks=8)
     ax.xaxis.set_major_locator(locator)
     ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+
+
+def draw_coverage(report: Calibration, ax: Axes) -> None:
+    """Coverage found against coverage asked for."""
+    p = np.linspace(0, 1, 101)
+    _expected(ax, p, p, np.sqrt(p * (1 - p) / report.t))
+    ax.plot(
+        report.levels,
+        report.coverage,
+        color=BLUE,
+        marker="o",
+        markersize=4,
+        linewidth=2,
+        label="found",
+        clip_on=False,
+    )
+    ax.set(xlabel="confidence level", ylabel="coverage", xlim=(0, 1), ylim=(0, 1))
+    ax.set_title("All points", fontsize="medium")
+    ax.legend(frameon=False, fontsize="small", loc="upper left")
+
+
+def draw_tenths(report: Calibration, ax: Axes) -> None:
+    """Coverage of the main level where intervals are narrow and where they are wide."""
+    found, level = report.by_spread, report.main_level
+    part = np.arange(1, len(found) + 1)
+    error = np.sqrt(level * (1 - level) * len(found) / report.t)
+    _expected(ax, np.array([0.5, len(found) + 0.5]), np.full(2, level), np.full(2, error))
+    ax.plot(part, found, color=BLUE, marker="o", markersize=4, linewidth=2, clip_on=False)
+    lowest = min(found.min(), level - 2 * error)
+    ax.set(
+        xlabel="parts of equal size, narrow intervals to wide ones",
+        ylabel="coverage",
+        xticks=part,
+        xlim=(0.5, len(found) + 0.5),
+        ylim=(max(0.0, np.floor(10 * lowest - 0.2) / 10), 1.0),
+    )
+    ax.set_title(f"Intervals of {100 * level:g}%, by their width", fontsize="medium")
+
+
+def draw_pit(report: Calibration, ax: Axes) -> None:
+    """The distribution of F(y): high at both ends where predictions are too narrow."""
+    parts = 10
+    density = parts * report.histogram(parts)
+    edges = np.arange(parts) / parts
+    ax.bar(edges, density, 1 / parts, align="edge", color=BLUE, alpha=0.6, edgecolor="white")
+    error = np.sqrt((parts - 1) / report.t)
+    _expected(ax, np.array([0.0, 1.0]), np.ones(2), np.full(2, error))
+    ax.set(xlabel="F(y), F predicted and y observed", ylabel="density", xlim=(0, 1))
+    ax.set_ylim(0, max(2.0, 1.1 * density.max()))
+    ax.set_title("Probability integral transform", fontsize="medium")
+
+
+def _expected(ax: Axes, x: Array, y: Array, error: Array) -> None:
+    """What is expected, and where it lies in 95 of 100 cases."""
+    ax.fill_between(x, y - 1.96 * error, y + 1.96 * error, color=GREY, alpha=0.2, linewidth=0)
+    ax.plot(x, y, color=GREY, linewidth=1, linestyle="--", label="expected")
+
+
+def new_figure(
+    columns: int = 1, *, size: tuple[float, float] = (6.4, 4.2)
+) -> tuple[Figure, list[Axes]]:
+    """A figure of panels in a row that no window or global state knows of."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(MISSING) from error
+    figure = Figure(figsize=(size[0] * columns, size[1]), layout="constrained")
+    return figure, list(figure.subplots(1, columns, squeeze=False)[0])
+
+
+def axes_for(ax: Axes | None) -> Axes:
+    """Those that are given, or those of a new figure."""
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(MISSING) from error
+    return pyplot.subplots()[1]
+
+
+def new_panels(columns: int) -> list[Axes]:
+    """Panels in a row, of a new figure that pyplot shows."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(MISSING) from error
+    size = (4.2 * columns, 3.6)
+    return list(pyplot.subplots(1, columns, figsize=size, layout="constrained")[1])

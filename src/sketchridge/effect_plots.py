@@ -25,9 +25,25 @@ def plot_marginal_effects(
 
     Parameters
     ----------
-    effects : what `marginal_effects` gives.
-    target : which of several targets.
-    ax : where to draw; a new figure unless given.
+    effects : MarginalEffects
+        What `marginal_effects` gives.
+    target : int
+        Which of several targets.
+    ax : Axes
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    ax : Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from sketchridge import ExactKernelRidge
+    >>> X = np.random.default_rng(0).random((40, 2))
+    >>> model = ExactKernelRidge("gaussian", bandwidth=1.0, alpha=0.1).fit(X, X[:, 0])
+    >>> plot_marginal_effects(model.marginal_effects()).get_xlabel()
+    'average effect, with 95% intervals'
     """
     columns = (effects.effect, effects.low, effects.high)
     effect, low, high = (np.reshape(c, (len(effects), -1))[:, target] for c in columns)
@@ -54,10 +70,28 @@ def plot_band(x: Any, found: ContrastTest, *, target: int = 0, ax: Axes | None =
 
     Parameters
     ----------
-    x : (p,), where each contrast stands.
-    found : what `test_contrast` gives.
-    target : which of several targets.
-    ax : where to draw; a new figure unless given.
+    x : (p,) array
+        Where each contrast stands.
+    found : ContrastTest
+        What `test_contrast` gives.
+    target : int
+        Which of several targets.
+    ax : Axes
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    ax : Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from sketchridge import ExactKernelRidge
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> model = ExactKernelRidge("gaussian", bandwidth=0.3, alpha=0.1).fit(X, np.sin(6 * X[:, 0]))
+    >>> found = model.test_contrast(np.eye(40), X)
+    >>> len(plot_band(X[:, 0], found).lines) > 0
+    True
     """
     x = np.asarray(x, dtype=float)
     names = ("estimate", "low", "high", "band_low", "band_high")

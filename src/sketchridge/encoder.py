@@ -21,10 +21,15 @@ from sketchridge.columns import (
     cells_of,
     check_table,
     dates_of,
+    distinct,
+    has_gaps,
     kind_of,
     names_of,
+    names_rows,
     numbers_of,
+    side_by_side,
     texts_of,
+    why_no_category,
 )
 from sketchridge.notices import warn
 from sketchridge.words import listed, nearest, shown
@@ -38,7 +43,6 @@ PLURAL = {"number": "numbers", "category": "categories", "date": "dates", "text"
 _PERIODS = {"year": 365.2425, "week": 7.0, "day": 1.0}  # days
 _CHI2 = 9.21  # the 99% quantile for two degrees of freedom
 _CHUNK = 2**17  # rows that are encoded at a time
-_IDS = ("id", "index", "row", "nr", "no", "number", "key")
 
 
 class Cycles(TransformerMixin, BaseEstimator):
@@ -107,16 +111,27 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    max_categories : values of a text column that get a feature each; rarer ones share one.
-    category : columns that are categories whatever they look like, such as codes.
-    ignore : columns that are not used.
+    max_categories : int
+        Values of a text column that get a feature each; rarer ones share one.
+    category : sequence of str
+        Columns that are categories whatever they look like, such as codes.
+    ignore : sequence of str
+        Columns that are not used.
 
     Attributes
     ----------
-    kinds_ : "number", "category" or "date" of each column that is used, by its name.
-    left_out_ : why each of the others is not used, by its name.
-    transformer_ : the fitted `ColumnTransformer`, with a transformer for each column.
-    feature_names_in_, n_features_in_ : columns of the table.
+    kinds_ : dict
+        "number", "category" or "date" of each column that is used, by its name.
+    left_out_ : dict
+        Why each of the others is not used, by its name.
+    transformer_ : ColumnTransformer
+        Fitted, with a transformer for each column.
+    places_ : dict
+        The features of each column that is used, as slices, by its name.
+    feature_names_in_ : (d,) array of str
+        Columns of the table.
+    n_features_in_ : int
+        How many they are.
 
     Examples
     --------
@@ -146,8 +161,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : a pandas or polars DataFrame, or a mapping of columns; n rows.
-        y : (n,), the target: tells which cycles of dates are of use.
+        X : table
+            A pandas or polars DataFrame, or a mapping of columns; n rows.
+        y : (n,) array
+            The target: tells which cycles of dates are of use.
+
+        Returns
+        -------
+        self : TableEncoder
+            Fitted.
         """
         check_table(X)
         names = names_of(X)
@@ -172,7 +194,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ]
         fitted = ColumnTransformer(steps, sparse_threshold=0, verbose_feature_names_out=True)
         plain = [_plain(columns[name], kind, name) for name, kind in kinds.items()]
-        fitted.fit(_matrix(plain), y)
+        fitted.fit(side_by_side(plain), y)
         self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = len(names)
         self.kinds_ = kinds
@@ -185,18 +207,39 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         ValueError where a column is missing or of another kind. A column that the first table did
         not have is told and ignored, and so are values of categories that it did not have.
+
+        Parameters
+        ----------
+        X : table
+            With the columns of the fit, in any order.
+
+        Returns
+        -------
+        Z : (t, D) array
+            Numbers without gaps.
         """
         check_is_fitted(self)
         cells = self._checked(X)
         rows = len(next(iter(cells)))
         parts = [
-            self.transformer_.transform(_matrix([c[i : i + _CHUNK] for c in cells]))
+            self.transformer_.transform(side_by_side([c[i : i + _CHUNK] for c in cells]))
             for i in range(0, max(rows, 1), _CHUNK)
         ]
         return np.concatenate(parts).astype(float)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Names of the features: (D,)."""
+        """Names of the features.
+
+        Parameters
+        ----------
+        input_features : sequence of str
+            Not needed: names are those of the fit.
+
+        Returns
+        -------
+        names : (D,) array of str
+            Such as 'size', 'color=red' or 'size is missing'.
+        """
         check_is_fitted(self)
         named = [self._names_of(name) for name in self.kinds_]
         return np.array([feature for names in named for feature in names], dtype=object)
@@ -210,11 +253,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def encoded(self, name: str, values: Any) -> Array:
         """Values of one column as its features: (t, k)."""
         cells = _plain(cells_of({name: values}, name), self.kinds_[name], name)
-        made = self.transformer_.named_transformers_[name].transform(_matrix([cells]))
+        made = self.transformer_.named_transformers_[name].transform(side_by_side([cells]))
         return np.asarray(made, dtype=float)
 
     def levels(self, name: str) -> list[str]:
-        """The values of a category that have a feature of their own."""
+        """The values of a category that have a feature of their own.
+
+        Parameters
+        ----------
+        name : str
+            A column that is a category.
+
+        Returns
+        -------
+        levels : list of str
+            Its values, one for each feature.
+        """
         names = self._names_of(name)
         return [feature[len(name) + 1 :] for feature in names]
 
@@ -298,45 +352,14 @@ def _judged(name: str, cells: Array, is_category: bool) -> tuple[str, str]:
     if kind == "text" and (days := dates_of(cells)) is not None:
         kind, cells = "date", days
     values = texts_of(cells) if kind == "text" else np.asarray(_plain(cells, kind, name), float)
-    distinct = _distinct(values)
-    if distinct == 1 and not _has_gaps(values):
+    count = distinct(values)
+    if count == 1 and not has_gaps(values):
         return kind, "it holds one value"
     if kind == "text":
-        return "category", _why_no_category(distinct, values)
-    if kind == "number" and distinct == len(values) and _names_rows(name, values):
+        return "category", why_no_category(count, values)
+    if kind == "number" and count == len(values) and names_rows(name, values):
         return kind, "it names the rows (category=, or another name, if it does not)"
     return kind, ""
-
-
-def _why_no_category(distinct: int, values: Array) -> str:
-    filled = sum(v is not None for v in values)
-    if distinct == filled > 1:
-        return "its text is different in every row, as names are"
-    if distinct > filled / 2:
-        return (
-            f"it has {distinct:,} different texts in {filled:,} rows, too many for a category "
-            "(category= makes it one)"
-        )
-    return ""
-
-
-def _distinct(values: Array) -> int:
-    if values.dtype.kind == "O":
-        return len({v for v in values if v is not None})
-    return len(np.unique(values[~np.isnan(values)]))
-
-
-def _has_gaps(values: Array) -> bool:
-    if values.dtype.kind == "O":
-        return any(v is None for v in values)
-    return bool(np.isnan(values).any())
-
-
-def _names_rows(name: str, values: Array) -> bool:
-    """Whether whole numbers that are all different have a name as ids do."""
-    plain = name.strip().lower()
-    like = plain in _IDS or plain.endswith(("_id", " id", "-id")) or plain.startswith("unnamed:")
-    return like and bool((values == np.round(values)).all())
 
 
 def _plain(cells: Array, kind: str, name: str) -> Array:
@@ -358,14 +381,6 @@ def _plain(cells: Array, kind: str, name: str) -> Array:
     if np.isinf(x).any():
         raise ValueError(f"The column {shown(name)} holds infinite values: correct these cells.")
     return x
-
-
-def _matrix(columns: Sequence[Array]) -> Array:
-    """Columns side by side, each with its own type."""
-    made = np.empty((len(columns[0]), len(columns)), dtype=object)
-    for i, column in enumerate(columns):
-        made[:, i] = column
-    return made
 
 
 def _check_known(asked: Iterable[str], names: list[str]) -> None:

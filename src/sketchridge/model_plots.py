@@ -37,6 +37,20 @@ def plot_left_out(
 ) -> Axes:
     """Plot rows against what a model that has not seen them predicts, with the line of agreement.
 
+    Parameters
+    ----------
+    observed, predicted : (t,) arrays
+        Observations, and what a model that has not seen them predicts.
+    name : str
+        What was observed.
+    ax : Axes
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    ax : Axes
+        What was drawn on.
+
     Examples
     --------
     >>> ax = plot_left_out(np.array([1.0, 2.0]), np.array([1.1, 1.9]))
@@ -58,6 +72,20 @@ def plot_errors(
     observed: Array, predicted: Array, name: str = "observed", *, ax: Axes | None = None
 ) -> Axes:
     """Plot how far rows are from what is predicted without them, against that prediction.
+
+    Parameters
+    ----------
+    observed, predicted : (t,) arrays
+        Observations, and what a model that has not seen them predicts.
+    name : str
+        What was observed.
+    ax : Axes
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    ax : Axes
+        What was drawn on.
 
     Examples
     --------
@@ -84,6 +112,18 @@ def _look(count: int) -> dict[str, Any]:
 def plot_influence(model: TableRegressor, *, ax: Axes | None = None) -> Axes:
     """Plot by how much predictions change when the values of a column are shuffled.
 
+    Parameters
+    ----------
+    model : TableRegressor
+        A fitted one.
+    ax : Axes
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    ax : Axes
+        What was drawn on.
+
     Examples
     --------
     >>> from sketchridge import make_model
@@ -104,6 +144,18 @@ def plot_path(estimator: Any, *, ax: Axes | None = None) -> Axes:
     """Plot leave-one-out error and GCV over the penalties λ that were compared, and the chosen.
 
     Both are in units of y, as root mean squares.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted estimator of this library, a pipeline that ends in one, or a table model.
+    ax : Axes
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    ax : Axes
+        What was drawn on.
 
     Examples
     --------
@@ -142,11 +194,21 @@ def plot_effect(
 
     Parameters
     ----------
-    model : a fitted `TableRegressor`.
-    column : one that it uses.
-    confidence_level : of the intervals, for the mean and for a new observation.
-    cloud : draw the curve plus the leave-one-out errors of some rows, at their values.
-    ax : where to draw; a new figure unless given.
+    model : TableRegressor
+        A fitted one.
+    column : str
+        One that it uses.
+    confidence_level : float
+        Of the intervals, for the mean and for a new observation.
+    cloud : bool
+        Draw the curve plus the leave-one-out errors of some rows, at their values.
+    ax : Axes
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    ax : Axes
+        What was drawn on.
 
     Examples
     --------

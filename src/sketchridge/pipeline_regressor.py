@@ -21,14 +21,18 @@ class PipelineRegressor(Through, RegressorMixin, MetaEstimatorMixin, BaseEstimat
 
     Parameters
     ----------
-    pipeline : a `Pipeline` that ends in an estimator of this library. One that is fitted answers
-        at once; `fit` fits a copy.
+    pipeline : Pipeline
+        One that ends in an estimator of this library. One that is fitted answers at once; `fit`
+        fits a copy.
 
     Attributes
     ----------
-    pipeline_ : the fitted pipeline.
-    regressor_ : the fitted estimator at its end.
-    feature_relevance_ : how much each feature matters, by the names that the steps give it.
+    pipeline_ : Pipeline
+        The fitted pipeline.
+    regressor_ : estimator
+        The fitted estimator, with `alpha_`, `loo_error_`, `gap_` and so on.
+    feature_relevance_ : dict
+        How much each column matters to distances, by its name, the largest first.
 
     Examples
     --------
@@ -46,7 +50,22 @@ class PipelineRegressor(Through, RegressorMixin, MetaEstimatorMixin, BaseEstimat
         self.pipeline = pipeline
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit a copy of the pipeline; the weights are for the estimator at its end."""
+        """Fit a copy of the pipeline.
+
+        Parameters
+        ----------
+        X : (n, d) array or table
+            The rows, as the first step takes them.
+        y : (n,) array
+            The targets.
+        sample_weight : (n,) array
+            Precisions, for the estimator at the end.
+
+        Returns
+        -------
+        self : PipelineRegressor
+            Fitted.
+        """
         _check(self.pipeline)
         weights = {} if sample_weight is None else {_weights_of(self.pipeline): sample_weight}
         self.pipeline_ = clone(self.pipeline).fit(X, y, **weights)
@@ -62,16 +81,39 @@ class PipelineRegressor(Through, RegressorMixin, MetaEstimatorMixin, BaseEstimat
 
     @property
     def regressor_(self) -> Any:
+        """The fitted estimator at the end."""
         _check(self._fitted_pipeline)
         return self._fitted_pipeline[-1]
 
     def transform(self, X: Any) -> Any:
-        """X after all steps but the last."""
+        """X after all steps but the last.
+
+        Parameters
+        ----------
+        X : (t, d) array or table
+            The points, as the first step takes them.
+
+        Returns
+        -------
+        Z : (t, D) array
+            What the estimator sees.
+        """
         steps = self._fitted_pipeline[:-1]
         return steps.transform(X) if len(steps) else X
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """The names that the steps give; x0, x1, … where one of them gives none."""
+        """The names that the steps give; x0, x1, … where one of them gives none.
+
+        Parameters
+        ----------
+        input_features : sequence of str
+            Names of the first step's columns, where it does not know them.
+
+        Returns
+        -------
+        names : (D,) array of str
+            One for each feature that the estimator sees.
+        """
         pipeline = self._fitted_pipeline
         width = pipeline[-1].n_features_in_
         try:

@@ -10,13 +10,26 @@ import numpy as np
 
 from sketchridge.calibration import Calibration
 from sketchridge.columns import cells_of, names_of
-from sketchridge.drawing import BLUE, GREY, RED, Limits, draw_band, draw_levels, few_dates
+from sketchridge.drawing import (
+    BLUE,
+    GREY,
+    RED,
+    Limits,
+    axes_for,
+    draw_band,
+    draw_coverage,
+    draw_levels,
+    draw_pit,
+    draw_tenths,
+    few_dates,
+    new_figure,
+    new_panels,
+)
 from sketchridge.pipeline_regressor import with_intervals
 from sketchridge.profiles import along
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = [
     "axes_for",
@@ -34,7 +47,6 @@ __all__ = [
 Array = np.ndarray
 _MOST = 30  # features in a picture
 _LINES = (BLUE, RED, "#3a8f5c", "#e08e45", "#8d6a9f", "#2e4057", "#7a7a7a", "#4f9dc4")
-_MISSING = "Plotting needs matplotlib, which is not installed: pip install 'sketchridge[plot]'."
 
 
 def plot_interval(
@@ -53,13 +65,26 @@ def plot_interval(
 
     Parameters
     ----------
-    estimator : a fitted estimator of this library, or a pipeline that ends in one; of one target.
-    X, y : (t, d) and (t,), the data to show; X an array or a table.
-    feature : the column of X that varies over its range, by its number or name; a category takes
-        each of its values.
-    grid : the number of points at which the intervals are computed.
-    confidence_level : of both intervals, for the mean and for a new observation.
-    ax : where to draw; a new figure unless given.
+    estimator : estimator
+        A fitted estimator of this library, or a pipeline that ends in one; of one target.
+    X : (t, d) array or table
+        Points to show.
+    y : (t,) array
+        What was observed there.
+    feature : int or str
+        The column of X that varies over its range, by its number or name; a category takes each
+        of its values.
+    grid : int
+        The number of points at which the intervals are computed.
+    confidence_level : float
+        Of both intervals, for the mean and for a new observation.
+    ax : Axes
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    ax : Axes
+        What was drawn on.
     """
     y = _checked(X, y)
     at = along(X, feature, grid)
@@ -93,10 +118,21 @@ def plot_observed_predicted(
 
     Parameters
     ----------
-    estimator : a fitted estimator of this library, or a pipeline that ends in one; of one target.
-    X, y : (t, d) and (t,), points that were not used in the fit.
-    confidence_level : of the intervals.
-    ax : where to draw; a new figure unless given.
+    estimator : estimator
+        A fitted estimator of this library, or a pipeline that ends in one; of one target.
+    X : (t, d) array or table
+        Points that were not used in the fit.
+    y : (t,) array
+        What was observed there.
+    confidence_level : float
+        Of the intervals.
+    ax : Axes
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    ax : Axes
+        What was drawn on.
     """
     y = _checked(X, y)
     mean, _, (low, high) = _intervals(with_intervals(estimator), X, confidence_level)
@@ -144,72 +180,23 @@ def plot_calibration(report: Calibration, *, axes: Sequence[Axes] | None = None)
 
     Parameters
     ----------
-    report : what `calibration.calibrate` found.
-    axes : three, where to draw; a new figure unless given.
+    report : Calibration
+        What `calibration.calibrate` found.
+    axes : sequence of Axes
+        Three, where to draw; a new figure unless given.
+
+    Returns
+    -------
+    axes : list of Axes
+        What was drawn on.
     """
-    panels = _new_panels(3) if axes is None else list(axes)
-    _plot_levels(report, panels[0])
-    _plot_tenths(report, panels[1])
-    _plot_pit(report, panels[2])
+    panels = new_panels(3) if axes is None else list(axes)
+    draw_coverage(report, panels[0])
+    draw_tenths(report, panels[1])
+    draw_pit(report, panels[2])
     for ax in panels:
         ax.spines[["top", "right"]].set_visible(False)
     return panels
-
-
-def _plot_levels(report: Calibration, ax: Axes) -> None:
-    """Coverage found against coverage asked for."""
-    p = np.linspace(0, 1, 101)
-    _expected(ax, p, p, np.sqrt(p * (1 - p) / report.t))
-    ax.plot(
-        report.levels,
-        report.coverage,
-        color=BLUE,
-        marker="o",
-        markersize=4,
-        linewidth=2,
-        label="found",
-        clip_on=False,
-    )
-    ax.set(xlabel="confidence level", ylabel="coverage", xlim=(0, 1), ylim=(0, 1))
-    ax.set_title("All points", fontsize="medium")
-    ax.legend(frameon=False, fontsize="small", loc="upper left")
-
-
-def _plot_tenths(report: Calibration, ax: Axes) -> None:
-    """Coverage of the main level where intervals are narrow and where they are wide."""
-    found, level = report.by_spread, report.main_level
-    part = np.arange(1, len(found) + 1)
-    error = np.sqrt(level * (1 - level) * len(found) / report.t)
-    _expected(ax, np.array([0.5, len(found) + 0.5]), np.full(2, level), np.full(2, error))
-    ax.plot(part, found, color=BLUE, marker="o", markersize=4, linewidth=2, clip_on=False)
-    lowest = min(found.min(), level - 2 * error)
-    ax.set(
-        xlabel="parts of equal size, narrow intervals to wide ones",
-        ylabel="coverage",
-        xticks=part,
-        xlim=(0.5, len(found) + 0.5),
-        ylim=(max(0.0, np.floor(10 * lowest - 0.2) / 10), 1.0),
-    )
-    ax.set_title(f"Intervals of {100 * level:g}%, by their width", fontsize="medium")
-
-
-def _plot_pit(report: Calibration, ax: Axes) -> None:
-    """The distribution of F(y): high at both ends where predictions are too narrow."""
-    parts = 10
-    density = parts * report.histogram(parts)
-    edges = np.arange(parts) / parts
-    ax.bar(edges, density, 1 / parts, align="edge", color=BLUE, alpha=0.6, edgecolor="white")
-    error = np.sqrt((parts - 1) / report.t)
-    _expected(ax, np.array([0.0, 1.0]), np.ones(2), np.full(2, error))
-    ax.set(xlabel="F(y), F predicted and y observed", ylabel="density", xlim=(0, 1))
-    ax.set_ylim(0, max(2.0, 1.1 * density.max()))
-    ax.set_title("Probability integral transform", fontsize="medium")
-
-
-def _expected(ax: Axes, x: Array, y: Array, error: Array) -> None:
-    """What is expected, and where it lies in 95 of 100 cases."""
-    ax.fill_between(x, y - 1.96 * error, y + 1.96 * error, color=GREY, alpha=0.2, linewidth=0)
-    ax.plot(x, y, color=GREY, linewidth=1, linestyle="--", label="expected")
 
 
 def plot_relevance(
@@ -219,6 +206,20 @@ def plot_relevance(
 
     The names are those of the table it was fitted to, unless given. For a pipeline they are those
     that its steps give, and for a `TableRegressor` its columns.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted estimator of this library, a pipeline that ends in one, or a table model.
+    names : sequence of str
+        Of the features.
+    ax : Axes
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    ax : Axes
+        What was drawn on.
     """
     model = with_intervals(estimator)
     relevance = model.feature_relevance_
@@ -240,7 +241,20 @@ def plot_relevance(
 
 
 def plot_error_curve(history: Sequence[Mapping[str, Any]], *, ax: Axes | None = None) -> Axes:
-    """Plot the leave-one-out error of an active learner against its labels, from its `history_`."""
+    """Plot the leave-one-out error of an active learner against its labels, from its `history_`.
+
+    Parameters
+    ----------
+    history : list of dict
+        `history_` of a learner.
+    ax : Axes
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    ax : Axes
+        What was drawn on.
+    """
     ax = axes_for(ax)
     labels = [row["labels"] for row in history]
     errors = [np.sqrt(row["loo_error"]) for row in history]
@@ -250,7 +264,20 @@ def plot_error_curve(history: Sequence[Mapping[str, Any]], *, ax: Axes | None = 
 
 
 def plot_scores(scores: Array, *, ax: Axes | None = None) -> Axes:
-    """Plot the distribution of the scores (t,) of points to ask for, on a logarithmic scale."""
+    """Plot the distribution of the scores (t,) of points to ask for, on a logarithmic scale.
+
+    Parameters
+    ----------
+    scores : (t,) array
+        Of points to ask for.
+    ax : Axes
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    ax : Axes
+        What was drawn on.
+    """
     ax = axes_for(ax)
     positive = scores[scores > 0]
     if len(positive):
@@ -270,7 +297,17 @@ def plot_pool(X: Array, labeled: Array, pending: Array, *, ax: Axes | None = Non
 
     Parameters
     ----------
-    X : (t, d), the pool or a sample of it. labeled, pending : (·, d), in the order they came.
+    X : (t, d) array
+        The pool or a sample of it.
+    labeled, pending : (·, d) arrays
+        Points in the order they came.
+    ax : Axes
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    ax : Axes
+        What was drawn on.
     """
     from sklearn.decomposition import PCA
 
@@ -338,18 +375,6 @@ def plot_estimates(
     return ax
 
 
-def new_figure(
-    columns: int = 1, *, size: tuple[float, float] = (6.4, 4.2)
-) -> tuple[Figure, list[Axes]]:
-    """A figure of panels in a row that no window or global state knows of."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(_MISSING) from error
-    figure = Figure(figsize=(size[0] * columns, size[1]), layout="constrained")
-    return figure, list(figure.subplots(1, columns, squeeze=False)[0])
-
-
 def _checked(X: Any, y: Any) -> Array:
     """y as floats (t,), with a row of X for each."""
     table = hasattr(X, "columns") or isinstance(X, Mapping)
@@ -367,23 +392,3 @@ def _intervals(estimator: Any, X: Any, confidence_level: float) -> tuple[Array, 
     """The mean, the interval for the mean and the one for a new observation."""
     inner = estimator.predict_interval(X, confidence_level, include_noise=False)
     return estimator.predict(X), inner, estimator.predict_interval(X, confidence_level)
-
-
-def _new_panels(columns: int) -> list[Axes]:
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(_MISSING) from error
-    size = (4.2 * columns, 3.6)
-    return list(pyplot.subplots(1, columns, figsize=size, layout="constrained")[1])
-
-
-def axes_for(ax: Axes | None) -> Axes:
-    """Those that are given, or those of a new figure."""
-    if ax is not None:
-        return ax
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(_MISSING) from error
-    return pyplot.subplots()[1]

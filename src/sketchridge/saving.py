@@ -59,7 +59,15 @@ TRUSTED = (  # types of this library that a file may hold; skops knows those of 
 
 
 class Saved(NamedTuple):
-    """A model from a file, and what was written down with it."""
+    """A model from a file, and what was written down with it.
+
+    Parameters
+    ----------
+    model : estimator
+        As it was saved.
+    notes : dict
+        What was written down with it.
+    """
 
     model: Any
     notes: dict[str, Any]
@@ -75,9 +83,14 @@ def save(
 
     Parameters
     ----------
-    model : an estimator of this library, a `TableRegressor`, a `PipelineRegressor`, or a pipeline.
-    path : a file whose name ends in .skops; an existing one is not overwritten without ``force``.
-    notes : plain values to keep with it: text, numbers, lists and dictionaries.
+    model : estimator
+        An estimator of this library, a `TableRegressor`, a `PipelineRegressor`, or a pipeline.
+    path : path
+        A file whose name ends in .skops.
+    notes : mapping
+        Plain values to keep with it: text, numbers, lists and dictionaries.
+    force : bool
+        Overwrite an existing file.
 
     Examples
     --------
@@ -100,15 +113,36 @@ def load(path: Any, *, trusted: Sequence[str] = ()) -> Any:
 
     Parameters
     ----------
-    path : the file.
-    trusted : further types to trust, by their full names, such as the functions of a kernel of
-        your own. ValueError names those that are missing; nothing of them has been run then.
+    path : path
+        The file.
+    trusted : sequence of str
+        Further types to trust, by their full names, such as the functions of a kernel of your
+        own. ValueError names those that are missing; nothing of them has been run then.
+
+    Returns
+    -------
+    model : estimator
+        As it was saved.
     """
     return load_with_notes(path, trusted=trusted).model
 
 
 def load_with_notes(path: Any, *, trusted: Sequence[str] = ()) -> Saved:
-    """The model in a .skops file, and the notes that `save` was given."""
+    """The model in a .skops file, and the notes that `save` was given.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    trusted : sequence of str
+        Further types to trust, by their full names, such as the functions of a kernel of your
+        own. ValueError names those that are missing; nothing of them has been run then.
+
+    Returns
+    -------
+    saved : Saved
+        The model and the notes that `save` was given.
+    """
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"There is no file {path}.")

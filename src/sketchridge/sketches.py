@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeVar
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
+
+from sketchridge.sketch_base import EntrySketch, RowSketch, Sketch
 
 __all__ = [
     "CELL",
@@ -30,40 +32,6 @@ CELL = 64, 1024  # rows and columns of a sketch that are drawn together
 _CELL_ROWS, _CELL_COLUMNS = CELL
 _GOLDEN = (np.sqrt(5) - 1) / 2
 _LINE = -1  # the cell column that holds what depends on the row alone, and likewise for rows
-AnySketch = TypeVar("AnySketch", bound="Sketch")
-
-
-class Sketch(ABC):
-    """A matrix S with m = ``size`` rows and as many columns as there are distinct points.
-
-    Results depend on the space that its rows span, so its scale is of no importance.
-    """
-
-    size: int
-
-    @abstractmethod
-    def check(self, n: int) -> None:
-        """Raise ValueError if the sketch cannot be applied to n points."""
-
-
-class EntrySketch(Sketch):
-    """A sketch whose entry (i, j) is a function of (seed, i, j).
-
-    More rows, more columns or other blocks of them never change what was there.
-    """
-
-    seed: int
-
-    def check(self, n: int) -> None:
-        return None
-
-    def grown(self: AnySketch, size: int) -> AnySketch:
-        """With so many rows, of which the first are those there are."""
-        return replace(self, size=size)  # type: ignore[type-var]
-
-    @abstractmethod
-    def entries(self, rows: range, columns: range) -> Array:
-        """S[rows, columns] in float64, for ranges of row and column numbers."""
 
 
 class _CellSketch(EntrySketch):
@@ -95,6 +63,15 @@ class _CellSketch(EntrySketch):
 class GaussianSketch(_CellSketch):
     """Independent standard normal entries: the paper's choice.
 
+    Parameters
+    ----------
+    size : int
+        The number of rows m.
+    seed : int
+        Of every entry.
+
+    Examples
+    --------
     >>> S = GaussianSketch(size=2, seed=0)
     >>> S.entries(range(2), range(4)).round(2)
     array([[ 0.16, -1.77,  1.33,  1.2 ],
@@ -115,6 +92,15 @@ class GaussianSketch(_CellSketch):
 class RademacherSketch(_CellSketch):
     """Independent entries ±1.
 
+    Parameters
+    ----------
+    size : int
+        The number of rows m.
+    seed : int
+        Of every entry.
+
+    Examples
+    --------
     >>> RademacherSketch(size=2, seed=0).entries(range(2), range(4))
     array([[ 1.,  1.,  1., -1.],
            [-1., -1., -1., -1.]])
@@ -132,6 +118,17 @@ class RademacherSketch(_CellSketch):
 class SparseSketch(_CellSketch):
     """Independent sub-Gaussian entries: ±1 with probability ``density``, else 0.
 
+    Parameters
+    ----------
+    size : int
+        The number of rows m.
+    seed : int
+        Of every entry.
+    density : float
+        The share of entries that are not 0.
+
+    Examples
+    --------
     >>> SparseSketch(size=2, seed=0, density=0.5).entries(range(2), range(4))
     array([[ 1.,  1.,  1.,  0.],
            [ 1.,  0., -1., -1.]])
@@ -150,6 +147,15 @@ class SparseSketch(_CellSketch):
 class HadamardSketch(EntrySketch):
     """sign_j (−1)^popcount(r_i & j): rows of an endless Hadamard matrix, with random signs.
 
+    Parameters
+    ----------
+    size : int
+        The number of rows m.
+    seed : int
+        Of every entry.
+
+    Examples
+    --------
     >>> HadamardSketch(size=2, seed=0).entries(range(2), range(4))
     array([[ 1.,  1., -1., -1.],
            [ 1., -1.,  1., -1.]])
@@ -172,6 +178,15 @@ class FourierSketch(EntrySketch):
     The frequencies θ_i are multiples of the golden ratio modulo ½ from a random start, so that no
     two of them come close: independent ones make the rows all but dependent as m nears n.
 
+    Parameters
+    ----------
+    size : int
+        The number of rows m.
+    seed : int
+        Of every entry.
+
+    Examples
+    --------
     >>> FourierSketch(size=2, seed=0).entries(range(2), range(4)).round(2)
     array([[ 0.98,  0.26, -0.95, -0.37],
            [-0.02, -0.33, -0.6 , -0.82]])
@@ -192,6 +207,15 @@ class FourierSketch(EntrySketch):
 class ArraySketch(EntrySketch):
     """A matrix (m, n) given by the user; the columns of points that come later are zero.
 
+    Parameters
+    ----------
+    matrix : (m, n) array
+        Its entries.
+    seed : int
+        Not used.
+
+    Examples
+    --------
     >>> ArraySketch(np.eye(2)).entries(range(2), range(3))
     array([[1., 0., 0.],
            [0., 1., 0.]])
@@ -235,46 +259,18 @@ class ArraySketch(EntrySketch):
 
 
 @dataclass(frozen=True, eq=False)
-class RowSketch(Sketch, ABC):
-    """A sketch whose rows are unit vectors: it selects training points, the ``indices``.
-
-    A sketch without any is filled by a fit; a fitted ``sketch_`` has them, and can be given again.
-    """
-
-    seed: int = 0
-    indices: Array = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        return len(self.indices)
-
-    def check(self, n: int) -> None:
-        if self.size and self.indices.max() >= n:
-            raise ValueError(
-                f"The sketch selects row {self.indices.max()}, but there are only {n} training "
-                "rows."
-            )
-
-    def with_rows(self: AnySketch, indices: Array) -> AnySketch:
-        return replace(self, indices=np.concatenate([self.indices, indices]))  # type: ignore[attr-defined,type-var]
-
-    @abstractmethod
-    def propose(self, count: int, residual: Any) -> tuple[Array, Array]:
-        """Candidate rows and, for each, the share of its residual it must have kept.
-
-        ``residual`` is a Tall column (n, 1): w_i (G − Ĝ)_ii, zero for the points that are chosen or
-        numerically dependent. Candidates are taken in turn; one whose residual shrank below its
-        share because of those taken before it is passed over.
-        """
-
-    def _rng(self) -> np.random.Generator:
-        return np.random.default_rng([self.seed, self.size])
-
-
-@dataclass(frozen=True, eq=False)
 class LandmarkSketch(RowSketch):
     """Points chosen uniformly, without replacement; or those of the numbers ``indices``.
 
+    Parameters
+    ----------
+    seed : int
+        Of the choice.
+    indices : (m,) array of int
+        Training rows; those of a fit unless given.
+
+    Examples
+    --------
     >>> LandmarkSketch(seed=0).size  # none are chosen before a fit
     0
     >>> LandmarkSketch(indices=np.array([4, 1, 7])).size
@@ -295,6 +291,15 @@ class RPCholeskySketch(RowSketch):
     which gives exactly the distribution of choosing them one by one (Epperly, Tropp and Webber,
     2024).
 
+    Parameters
+    ----------
+    seed : int
+        Of the choice.
+    indices : (m,) array of int
+        Training rows; those of a fit unless given.
+
+    Examples
+    --------
     >>> from sketchridge import SketchedKernelRidge
     >>> X = np.linspace(0, 1, 50)[:, None]
     >>> model = SketchedKernelRidge(sketch_size=4, alpha=0.1, random_state=0).fit(X, np.sin(X))
@@ -325,6 +330,22 @@ SKETCHES: dict[str, type[Sketch]] = {
 def as_sketch(spec: object, *, n: int, seed: int) -> Sketch:
     """The sketch meant by a name, a sketch object or an (m, n) array; empty if its size is open.
 
+    Parameters
+    ----------
+    spec : str, (m, n) array or sketch object
+        As `sketch` of an estimator.
+    n : int
+        The number of rows.
+    seed : int
+        Of its entries.
+
+    Returns
+    -------
+    sketch : Sketch
+        Without rows if its size is open.
+
+    Examples
+    --------
     >>> as_sketch("gaussian", n=100, seed=7)
     GaussianSketch(size=0, seed=7)
     >>> as_sketch(np.ones((3, 100)), n=100, seed=7).size

@@ -31,19 +31,30 @@ class TableRegressor(Through, RegressorMixin, MetaEstimatorMixin, BaseEstimator)
 
     Parameters
     ----------
-    estimator : what is fitted to the encoded table; ``SketchedKernelRidge(random_state=0)`` unless
+    estimator : estimator
+        What is fitted to the encoded table; ``SketchedKernelRidge(random_state=0)`` unless
         given.
-    max_categories : values of a text column that get a feature each; rarer ones share one.
-    category : columns that are categories whatever they look like, such as codes.
-    ignore : columns that are not used.
+    max_categories : int
+        Values of a text column that get a feature each; rarer ones share one.
+    category : sequence of str
+        Columns that are categories whatever they look like, such as codes.
+    ignore : sequence of str
+        Columns that are not used.
 
     Attributes
     ----------
-    encoder_ : how columns become features, and why some were left out (`encoder_.left_out_`).
-    regressor_ : the fitted estimator, with `alpha_`, `loo_error_`, `gap_` and so on.
-    feature_relevance_ : how much each column matters to distances, by its name.
-    target_name_ : the name of y, where it has one.
-    feature_names_in_, n_features_in_ : the columns of the table.
+    encoder_ : TableEncoder
+        How columns become features, and why some were left out (`encoder_.left_out_`).
+    regressor_ : estimator
+        The fitted estimator, with `alpha_`, `loo_error_`, `gap_` and so on.
+    feature_relevance_ : dict
+        How much each column matters to distances, by its name, the largest first.
+    target_name_ : str or None
+        The name of y, where it has one.
+    feature_names_in_ : (d,) array of str
+        The columns of the table.
+    n_features_in_ : int
+        How many they are.
 
     Examples
     --------
@@ -76,9 +87,17 @@ class TableRegressor(Through, RegressorMixin, MetaEstimatorMixin, BaseEstimator)
 
         Parameters
         ----------
-        X : a pandas or polars DataFrame, or a mapping of columns; n rows.
-        y : (n,), numbers; NaN or None where there is none.
-        sample_weight : (n,), precisions: row i has the noise variance σ²/w_i. 1 unless given.
+        X : table
+            A pandas or polars DataFrame, or a mapping of columns; n rows.
+        y : (n,) array
+            Numbers; NaN or None where there is none.
+        sample_weight : (n,) array
+            Precisions: row i has the noise variance σ²/w_i. 1 unless given.
+
+        Returns
+        -------
+        self : TableRegressor
+            Fitted.
         """
         return self._fit_to(X, y, getattr(y, "name", None), sample_weight)
 
@@ -120,11 +139,23 @@ class TableRegressor(Through, RegressorMixin, MetaEstimatorMixin, BaseEstimator)
 
     @property
     def regressor_(self) -> Any:
+        """The fitted estimator."""
         check_is_fitted(self)
         return self._regressor
 
     def transform(self, X: Any) -> Array:
-        """The features that the estimator sees: (t, D)."""
+        """The features that the estimator sees.
+
+        Parameters
+        ----------
+        X : table
+            With the columns of the fit, in any order.
+
+        Returns
+        -------
+        Z : (t, D) array
+            What the estimator sees.
+        """
         check_is_fitted(self)
         check_table(X)
         target = self.target_name_
@@ -133,7 +164,18 @@ class TableRegressor(Through, RegressorMixin, MetaEstimatorMixin, BaseEstimator)
         return self.encoder_.transform(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Names of these features, such as 'size', 'color=red' or 'size is missing': (D,)."""
+        """Names of these features.
+
+        Parameters
+        ----------
+        input_features : sequence of str
+            Not needed: names are those of the fit.
+
+        Returns
+        -------
+        names : (D,) array of str
+            Such as 'size', 'color=red' or 'size is missing'.
+        """
         check_is_fitted(self)
         return self.encoder_.get_feature_names_out()
 
@@ -156,8 +198,15 @@ class TableRegressor(Through, RegressorMixin, MetaEstimatorMixin, BaseEstimator)
 
         Parameters
         ----------
-        rows : training rows at most that are predicted.
-        random_state : a seed or generator of the rows and their order.
+        rows : int
+            Training rows at most that are predicted.
+        random_state : int or generator
+            A seed of the rows and their order.
+
+        Returns
+        -------
+        influence : dict
+            A root mean square change in units of y for each column, by its name.
 
         Examples
         --------
@@ -191,9 +240,24 @@ def make_model(
 
     Parameters
     ----------
-    table : a pandas or polars DataFrame, or a mapping of columns.
-    target : the column to predict; rows without it are dropped.
-    estimator, max_categories, category, ignore : as in `TableRegressor`.
+    table : table
+        A pandas or polars DataFrame, or a mapping of columns.
+    target : str
+        The column to predict; rows without it are dropped.
+    estimator : estimator
+        What is fitted to the encoded table; ``SketchedKernelRidge(random_state=0)`` unless
+        given.
+    max_categories : int
+        Values of a text column that get a feature each; rarer ones share one.
+    category : sequence of str
+        Columns that are categories whatever they look like, such as codes.
+    ignore : sequence of str
+        Columns that are not used.
+
+    Returns
+    -------
+    model : TableRegressor
+        Fitted.
 
     Examples
     --------

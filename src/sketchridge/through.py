@@ -30,14 +30,51 @@ class Through(ABC):
 
     @abstractmethod
     def transform(self, X: Any) -> Array:
-        """X as that estimator sees it: (t, D)."""
+        """X as that estimator sees it: (t, D).
+
+        Parameters
+        ----------
+        X : (t, d) array or table
+            The points, as they are before they are transformed.
+
+        Returns
+        -------
+        Z : (t, D) array
+            The features that the estimator sees.
+        """
 
     @abstractmethod
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Names of the features that it sees: (D,)."""
+        """Names of the features that it sees: (D,).
+
+        Parameters
+        ----------
+        input_features : sequence of str
+            Not needed: names are those of the fit.
+
+        Returns
+        -------
+        names : (D,) array of str
+            Such as 'size' or 'color=red'.
+        """
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """The mean and, on request, its standard deviation or covariance."""
+        """The mean and, on request, its standard deviation or covariance.
+
+        Parameters
+        ----------
+        X : (t, d) array or table
+            The points, as they are before they are transformed.
+        return_std : bool
+            Also return the standard deviation of the mean.
+        return_cov : bool
+            Return the covariance of the mean too, instead of that.
+
+        Returns
+        -------
+        mean : (t,) array
+            In units of y; with `return_std` or `return_cov` as the estimator gives them.
+        """
         return self.regressor_.predict(
             self.transform(X), return_std=return_std, return_cov=return_cov
         )
@@ -52,7 +89,28 @@ class Through(ABC):
         side: str = "both",
         sample_weight: Any = None,
     ) -> tuple[Array, Array]:
-        """Intervals for new observations: low and high, each (t,), in units of y."""
+        """Intervals for new observations.
+
+        Parameters
+        ----------
+        X : (t, d) array or table
+            The points, as they are before they are transformed.
+        confidence_level : float
+            The share of intervals that are to hold.
+        include_noise : bool
+            For a new observation; otherwise for the function.
+        method : str
+            "loo" or "gaussian".
+        side : str
+            "both", "lower" or "upper".
+        sample_weight : (t,) array
+            Precisions of the new observations.
+
+        Returns
+        -------
+        low, high : (t,) arrays
+            In units of y.
+        """
         return self.regressor_.predict_interval(
             self.transform(X),
             confidence_level,
@@ -63,44 +121,182 @@ class Through(ABC):
         )
 
     def variance(self, X: Any, kind: str | None = None, **options: Any) -> Any:
-        """The variance of the mean, by the kinds and options that the estimator has."""
+        """The variance of the mean, by the kinds and options that the estimator has.
+
+        Parameters
+        ----------
+        X : (t, d) array or table
+            The points, as they are before they are transformed.
+        kind : str
+            As in the estimator's `variance`.
+
+        Returns
+        -------
+        variance : (t,) array
+            In units of y² or of the kernel, by its kind.
+        """
         kinds = {} if kind is None else {"kind": kind}
         return self.regressor_.variance(self.transform(X), **kinds, **options)
 
     def predictive_variance(self, X: Any, include_noise: bool = True) -> Array:
-        """The variance of a new observation, or of the function, in units of y²: (t,)."""
+        """The variance of a new observation, or of the function.
+
+        Parameters
+        ----------
+        X : (t, d) array or table
+            The points, as they are before they are transformed.
+        include_noise : bool
+            For a new observation; otherwise for the function.
+
+        Returns
+        -------
+        variance : (t,) array
+            In units of y².
+        """
         return self.regressor_.predictive_variance(self.transform(X), include_noise)
 
     def noise_at(self, X: Any) -> Array:
-        """σ²(x), the noise variance of a new observation, in units of y²: (t,)."""
+        """σ²(x), the noise variance of a new observation.
+
+        Parameters
+        ----------
+        X : (t, d) array or table
+            The points, as they are before they are transformed.
+
+        Returns
+        -------
+        variance : (t,) array
+            In units of y².
+        """
         return self.regressor_.noise_at(self.transform(X))
 
     def log_density(self, X: Any, y: Any) -> Array:
-        """log p(y) of observations y at the rows of X: (t,)."""
+        """log p(y) of observations y at the rows of X.
+
+        Parameters
+        ----------
+        X : (t, d) array or table
+            The points, as they are before they are transformed.
+        y : (t,) array
+            What was observed there.
+
+        Returns
+        -------
+        density : (t,) array
+            The natural logarithm of a density per unit of y.
+        """
         return self.regressor_.log_density(self.transform(X), y)
 
     def covariance(self, X: Any, kind: str | None = None) -> Array:
-        """The covariance of the predictions at the rows of X: (t, t)."""
+        """The covariance of the predictions at the rows of X.
+
+        Parameters
+        ----------
+        X : (t, d) array or table
+            The points, as they are before they are transformed.
+        kind : str
+            As in the estimator's `variance`.
+
+        Returns
+        -------
+        covariance : (t, t) array
+            In units of y² or of the kernel, by its kind.
+        """
         return self.regressor_.covariance(self.transform(X), kind)
 
     def sample(self, X: Any, size: int = 1, kind: str = "gp", *, random_state: Any = None) -> Array:
-        """Plausible curves at the rows of X: (t, size)."""
+        """Plausible curves at the rows of X.
+
+        Parameters
+        ----------
+        X : (t, d) array or table
+            The points, as they are before they are transformed.
+        size : int
+            How many curves.
+        kind : str
+            As in the estimator's `variance`.
+        random_state : int or generator
+            A seed.
+
+        Returns
+        -------
+        curves : (t, size) array
+            In units of y.
+        """
         return self.regressor_.sample(self.transform(X), size, kind, random_state=random_state)
 
     def contrast(self, A: Any, X: Any, kind: str | None = None) -> tuple[Array, ...]:
-        """Mean and variance of A f(X), each (p,)."""
+        """Mean and variance of A f(X).
+
+        Parameters
+        ----------
+        A : (p, t) array or SciPy sparse matrix
+            A row for each contrast.
+        X : (t, d) array or table
+            The points, as they are before they are transformed.
+        kind : str
+            As in the estimator's `variance`.
+
+        Returns
+        -------
+        mean : (p,) array
+            In units of y.
+        variance : (p,) array
+            In units of y² or of the kernel.
+        """
         return self.regressor_.contrast(A, self.transform(X), kind)
 
     def test_contrast(self, A: Any, X: Any, value: Any = 0.0, **options: Any) -> ContrastTest:
-        """Test whether A f(X) is ``value``, each contrast alone and all at once."""
+        """Test whether A f(X) is ``value``, each contrast alone and all at once.
+
+        Parameters
+        ----------
+        A : (p, t) array or SciPy sparse matrix
+            A row for each contrast.
+        X : (t, d) array or table
+            The points, as they are before they are transformed.
+        value : float or (p,) array
+            What each contrast is held to be, in units of y.
+
+        Returns
+        -------
+        found : ContrastTest
+            Estimates, p-values, intervals and a band.
+        """
         return self.regressor_.test_contrast(A, self.transform(X), value, **options)
 
     def gradient(self, X: Any, return_std: bool = False, *, kind: str | None = None) -> Any:
-        """The derivatives of the mean by each feature that the estimator sees: (t, D)."""
+        """The derivatives of the mean by each feature that the estimator sees.
+
+        Parameters
+        ----------
+        X : (t, d) array or table
+            The points, as they are before they are transformed.
+        return_std : bool
+            Also return standard deviations.
+        kind : str
+            As in the estimator's `variance`.
+
+        Returns
+        -------
+        gradient : (t, D) array
+            In units of y per unit of the feature.
+        """
         return self.regressor_.gradient(self.transform(X), return_std, kind=kind)
 
     def marginal_effects(self, X: Any = None, **options: Any) -> MarginalEffects:
-        """The average effect of each feature that the estimator sees, by its name."""
+        """The average effect of each feature that the estimator sees, by its name.
+
+        Parameters
+        ----------
+        X : (t, d) array or table
+            The rows over which effects are averaged; the training rows unless given.
+
+        Returns
+        -------
+        effects : MarginalEffects
+            A row for each feature.
+        """
         points = None if X is None else self.transform(X)
         found = self.regressor_.marginal_effects(points, **options)
         return replace(found, feature=tuple(map(str, self.get_feature_names_out())))

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from sketchridge.active.checks import check_count, check_one_of, checked_ids, checked_targets
 from sketchridge.active.choose import Choice, Situation, choose
+from sketchridge.active.correcting import Correcting
 from sketchridge.active.gain import mean_sd
 from sketchridge.active.goals import EXPLORE, as_goal, checked_acquisition
 from sketchridge.active.looking import Looking
@@ -36,7 +37,7 @@ class _Overtaken(Exception):
     """Another process has handed out a point, or begun a round, in the meantime."""
 
 
-class ActiveLearner(Looking):
+class ActiveLearner(Looking, Correcting):
     """Which points of a pool to measure next. It asks and is told, and owns no loop.
 
     Rounds, in which the model learns the labels told so far, begin when points are asked for. All
@@ -44,35 +45,57 @@ class ActiveLearner(Looking):
 
     Parameters
     ----------
-    estimator : an ExactKernelRidge or a SketchedKernelRidge; a copy is fitted. A kernel or
-        bandwidth that is to be learned is so at 30 labels and whenever there are a quarter more;
-        before that it is the Gaussian kernel with the median distance in the pool. λ is chosen
-        anew each round. Points are chosen by a model whose automatic sketch grows up to 512 rows,
-        with a penalty that it can follow; `estimator_` predicts without such limits.
-    pool : (p, d) array of candidates, mapped from a file if need be; ids are its row numbers.
-    batch_size : how many points `ask` gives.
-    acquisition : "weighted" (drawn with probability proportional to the score), "top" (the largest
+    estimator : ExactKernelRidge or SketchedKernelRidge
+        A copy is fitted. A kernel or bandwidth that is to be learned is so at 30 labels and
+        whenever there are a quarter more; before that it is the Gaussian kernel with the median
+        distance in the pool. λ is chosen anew each round. Points are chosen by a model whose
+        automatic sketch grows up to 512 rows, with a penalty that it can follow; `estimator_`
+        predicts without such limits.
+    pool : (p, d) array
+        Candidates, mapped from a file if need be; ids are its row numbers.
+    batch_size : int
+        How many points `ask` gives.
+    acquisition : str
+        "weighted" (drawn with probability proportional to the score), "top" (the largest
         scores), "uniform", "ivr" (each lowers the pool's mean posterior variance most, given
         those before it) or "mixed" (so, but a quarter is drawn evenly). "auto" is "ivr", and
-        "weighted" where a score is given.
-        For the largest or least value "improvement", which is expected, or "bound", by which it
-        is possible; other goals have one choice each, which is the default.
-    score : "v1" or "gp" for the exact estimator; "v2", "vbar", "v3" or "gp" for the sketched.
+        "weighted" where a score is given. For the largest or least value "improvement", which is
+        expected, or "bound", by which it is possible; other goals have one choice each, which is
+        the default.
+    score : str
+        "v1" or "gp" for the exact estimator; "v2", "vbar", "v3" or "gp" for the sketched.
         "auto" is the first. All but gp are for noise variance 1, gp is in units of the kernel.
-    goal : "explore" (learn the whole function), "maximize", "minimize", ("target", value) (come
-        near a value) or ("boundary", value) (find where it is crossed).
-    first : how points are chosen before there is a model: "spread" over the pool, or "uniform".
-    stop : a number of labels, a rule of `sketchridge.active.stopping` or several; `should_stop`
-        says when one applies.
-    store : an SQLAlchemy address such as "sqlite:///campaign.db", where every ask and label is
+    goal : str or tuple
+        "explore" (learn the whole function), "maximize", "minimize", ("target", value) (come
+        near a value) or ("boundary", value) (find where it is crossed); values are in units of
+        y.
+    first : str
+        How points are chosen before there is a model: "spread" over the pool, or "uniform".
+    stop : int, rule or list of rules
+        A number of labels, a rule of `sketchridge.active` or several; `should_stop` says when
+        one applies.
+    store : str, store or None
+        An SQLAlchemy address such as "sqlite:///campaign.db", where every ask and label is
         kept, or a store of `sketchridge.active.store`; None for memory only.
-    random_state : seed of every draw.
+    random_state : int, generator or None
+        Seed of every draw.
 
     Attributes
     ----------
-    estimator_ : fitted to all labels. labeled_ids_, labels_, pending_ids_, failed_ids_, open_ids_,
-    draws_, changes_, failures_.
-    history_ : a row for each round. stop_reason_ : why to stop. goal_, pool_, settings_.
+    estimator_ : estimator
+        Fitted to all labels there are.
+    labeled_ids_, labels_ : (t,) and (t, q) arrays
+        Ids and labels in the order told; labels in units of y.
+    pending_ids_, failed_ids_, open_ids_ : arrays of int
+        Asked for and not told; beyond measuring; those that can be asked for.
+    draws_, changes_, failures_ : lists
+        Every point ever handed out, every correction, every failure, in order.
+    history_ : list of dict
+        A row for each round.
+    stop_reason_ : str
+        Why to stop, after `should_stop`.
+    goal_, pool_, settings_ : Goal, Pool, dict
+        What the campaign was started with.
 
     Examples
     --------
@@ -135,9 +158,16 @@ class ActiveLearner(Looking):
 
         Parameters
         ----------
-        store : its address.
-        pool : the same pool again, where it was too large to be kept in the store; with all that
+        store : str or store
+            Its address.
+        pool : (p, d) array
+            The same pool again, where it was too large to be kept in the store; with all that
             was added to it.
+
+        Returns
+        -------
+        learner : ActiveLearner
+            As it was.
         """
         kept = store if isinstance(store, Store) else _sql_store().open(store)
         settings = kept.settings()
@@ -177,8 +207,17 @@ class ActiveLearner(Looking):
 
         Parameters
         ----------
-        n : how many, `batch_size` unless given; fewer where the pool runs out.
-        return_probability : also return score/Σ score of each at the draw.
+        n : int
+            How many, `batch_size` unless given; fewer where the pool runs out.
+        return_probability : bool
+            Also return score/Σ score of each at the draw.
+
+        Returns
+        -------
+        ids : (n,) array of int
+            Row numbers of the pool.
+        probability : (n,) array
+            If asked for.
         """
         n = self._checked_number(n)
         if return_probability and not self.goal_.explores:
@@ -197,41 +236,36 @@ class ActiveLearner(Looking):
         return (choice.ids, choice.probabilities) if return_probability else choice.ids
 
     def tell(self, ids: Any, y: Any, *, names: Any = (), by: str = "") -> None:
-        """Labels y (t,) or (t, q) of rows of the pool, asked for or not.
+        """Labels of rows of the pool, asked for or not; kept when this returns, all or none.
 
-        They are kept when this returns, all or none. ``names`` of the points and ``by`` whom they
-        were measured go on record.
+        Parameters
+        ----------
+        ids : sequence of int
+            Row numbers of the pool.
+        y : (t,) or (t, q) array
+            Their labels, in units of y.
+        names : sequence of str
+            Of the points, for the record.
+        by : str
+            Who measured them, for the record.
         """
         rows, Y = self._checked_labels(ids, y)
         if len(rows):
             self._store.tell(rows, Y, names=[str(name) for name in names], by=by)
 
-    def amend(self, ids: Any, y: Any, *, by: str = "", note: str = "") -> None:
-        """Other labels for points that have one: all or none.
-
-        The old labels stay on record, in `changes_`, with who corrected them, when and why. The
-        model is then fitted afresh.
-        """
-        rows, Y = self._checked_labels(ids, y)
-        self._store.amend(rows, Y, by=by, note=note)
-
-    def retract(self, ids: Any, *, by: str = "", note: str = "") -> None:
-        """Take labels back that are not of these points; they stay on record, in `changes_`.
-
-        Points that had been asked for are pending again, others can be asked for.
-        """
-        self._store.retract(self._checked_ids(ids), by=by, note=note)
-
-    def fail(self, ids: Any, *, by: str = "", note: str = "") -> None:
-        """Points that cannot be measured: they are never asked for again, unless released."""
-        self._store.fail(self._checked_ids(ids), by=by, note=note)
-
-    def release(self, ids: Any) -> None:
-        """Points that will not be measured now, or that failed: they can be asked for again."""
-        self._store.release(self._checked_ids(ids))
-
     def add(self, X: Any) -> Array:
-        """Further candidates: their ids, which follow those there are."""
+        """Add candidates to the pool.
+
+        Parameters
+        ----------
+        X : (t, d) array
+            The candidates.
+
+        Returns
+        -------
+        ids : (t,) array of int
+            Theirs, which follow those there are.
+        """
         new = Pool(X)
         with self._store.transaction():
             pool = self._current_pool()

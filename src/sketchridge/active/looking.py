@@ -32,7 +32,13 @@ class Looking(Record):
 
     def should_stop(self) -> bool:
         """Whether a rule says to stop, or nothing is left to measure; `stop_reason_` then says
-        why."""
+        why.
+
+        Returns
+        -------
+        stop : bool
+            True where one does.
+        """
         labels = len(self.labeled_ids_)
         failed = len(self.failed_ids_)
         finished = labels + failed == len(self._current_pool())
@@ -48,8 +54,15 @@ class Looking(Record):
         return bool(reasons)
 
     def scores(self) -> Array:
-        """The score of every unlabeled row of the pool, ones where there is no model yet, and 0 at
-        labeled rows: (p,)."""
+        """The score of every unlabeled row of the pool, 1 where there is no model yet.
+
+        It is 0 at labeled rows.
+
+        Returns
+        -------
+        scores : (p,) array
+            For noise variance 1; gp in units of the kernel.
+        """
         pool = self._current_pool()
         model = self._models.current()
         if model is None:
@@ -65,14 +78,34 @@ class Looking(Record):
 
         Parameters
         ----------
-        n : how many, `batch_size` unless given.
-        sample : the number of points of the pool over which the mean is taken.
+        n : int
+            How many, `batch_size` unless given; fewer where the pool runs out.
+        sample : int
+            The number of points of the pool over which the mean is taken.
+
+        Returns
+        -------
+        ours, even : float
+            Shares between 0 and 1.
         """
         found = self.expected(n, sample=sample)
         return found.ours, found.even
 
     def expected(self, n: int | None = None, *, sample: int = 1000) -> Gain:
-        """The same, with the sizes of the sketch now and with the next labels."""
+        """The same, with the sizes of the sketch now and with the next labels.
+
+        Parameters
+        ----------
+        n : int
+            How many, `batch_size` unless given; fewer where the pool runs out.
+        sample : int
+            The number of points of the pool over which the mean is taken.
+
+        Returns
+        -------
+        gain : Gain
+            ours, even, size_now and size_then.
+        """
         estimator = self._existing_model().estimator
         ids = self.preview(n)
         pool = self._current_pool()
@@ -82,7 +115,18 @@ class Looking(Record):
         return gains(estimator, X, pool[ids], pool[others])
 
     def preview(self, n: int | None = None) -> Array:
-        """The ids that `ask` would give now, without handing them out."""
+        """The ids that `ask` would give now, without handing them out.
+
+        Parameters
+        ----------
+        n : int
+            How many, `batch_size` unless given; fewer where the pool runs out.
+
+        Returns
+        -------
+        ids : (n,) array of int
+            Row numbers of the pool.
+        """
         n = self._checked_number(n)
         return self._choice(self._drawing_model(), self.open_ids_, n).ids
 
@@ -91,10 +135,12 @@ class Looking(Record):
 
         Returns
         -------
-        best : the label that is largest, least or nearest, of goals that have one.
-        promise : the largest expected improvement on it at a point of the pool, in units of y.
-        chance : the largest probability that a point improves on it by 1% of the labels' spread.
-        unsure : of a boundary, the expected share of points that the model has on the wrong side.
+        found : dict
+            `best`, the label that is largest, least or nearest, of goals that have one;
+            `promise`, the largest expected improvement on it at a point of the pool, in units
+            of y; `chance`, the largest probability that a point improves on it by 1% of the
+            labels' spread; of a boundary `unsure`, the expected share of points that the model
+            has on the wrong side.
 
         Examples
         --------

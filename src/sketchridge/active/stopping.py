@@ -33,13 +33,33 @@ class StopRule(ABC):
 
     @abstractmethod
     def reason(self, labels: int, history: History) -> str:
-        """Why to stop with so many labels, or an empty string."""
+        """Why to stop with so many labels, or an empty string.
+
+        Parameters
+        ----------
+        labels : int
+            How many there are.
+        history : list of dict
+            `history_` of the learner.
+
+        Returns
+        -------
+        reason : str
+            Empty where there is none.
+        """
 
 
 @dataclass(frozen=True)
 class Budget(StopRule):
     """So many labels and no more.
 
+    Parameters
+    ----------
+    labels : int
+        How many.
+
+    Examples
+    --------
     >>> Budget(60).reason(labels=59, history=[])
     ''
     >>> Budget(60).reason(labels=60, history=[])
@@ -53,6 +73,20 @@ class Budget(StopRule):
         check_count("The budget of labels", self.labels)
 
     def reason(self, labels: int, history: History) -> str:
+        """Why to stop with so many labels, or an empty string.
+
+        Parameters
+        ----------
+        labels : int
+            How many there are.
+        history : list of dict
+            `history_` of the learner.
+
+        Returns
+        -------
+        reason : str
+            Empty where there is none.
+        """
         return f"{labels} labels of a budget of {self.labels}" if labels >= self.labels else ""
 
 
@@ -62,6 +96,15 @@ class ScoreBelow(StopRule):
 
     It is in the units of the history, which are those of the learner's score.
 
+    Parameters
+    ----------
+    threshold : float
+        In the units of the learner's score.
+    statistic : str
+        "largest" or "mean".
+
+    Examples
+    --------
     >>> rounds = [{"largest_score": 0.5}, {"largest_score": 0.01}]
     >>> ScoreBelow(0.02).reason(labels=40, history=rounds)
     'the largest score, 0.01, is below 0.02'
@@ -82,6 +125,20 @@ class ScoreBelow(StopRule):
             )
 
     def reason(self, labels: int, history: History) -> str:
+        """Why to stop with so many labels, or an empty string.
+
+        Parameters
+        ----------
+        labels : int
+            How many there are.
+        history : list of dict
+            `history_` of the learner.
+
+        Returns
+        -------
+        reason : str
+            Empty where there is none.
+        """
         score = history[-1].get(f"{self.statistic}_score") if history else None
         below = score is not None and score < self.threshold
         return (
@@ -95,8 +152,15 @@ class ScoreBelow(StopRule):
 class NoImprovement(StopRule):
     """The leave-one-out error of the last ``rounds`` is not below the best before them.
 
-    ``by`` is the share by which it must be below to count.
+    Parameters
+    ----------
+    rounds : int
+        How many without improvement.
+    by : float
+        The share by which an error must be below the best to count.
 
+    Examples
+    --------
     >>> rounds = [{"loo_error": error} for error in (0.5, 0.2, 0.3, 0.21)]
     >>> NoImprovement(rounds=2).reason(labels=40, history=rounds)
     'the leave-one-out error has not improved on 0.2 over 2 rounds'
@@ -113,6 +177,20 @@ class NoImprovement(StopRule):
             )
 
     def reason(self, labels: int, history: History) -> str:
+        """Why to stop with so many labels, or an empty string.
+
+        Parameters
+        ----------
+        labels : int
+            How many there are.
+        history : list of dict
+            `history_` of the learner.
+
+        Returns
+        -------
+        reason : str
+            Empty where there is none.
+        """
         errors = [row["loo_error"] for row in history if "loo_error" in row]
         if len(errors) <= self.rounds:
             return ""

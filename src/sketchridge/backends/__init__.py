@@ -43,6 +43,20 @@ _DRIVER = Path("/proc/driver/nvidia/version")
 def as_backend(spec: object, n: int = 0) -> Backend:
     """The backend meant by a name or an object; "auto" is the GPU, if any, from 16,384 rows on.
 
+    Parameters
+    ----------
+    spec : str or backend object
+        "auto" or a name of `BACKENDS`.
+    n : int
+        Rows: "auto" takes a GPU only for many.
+
+    Returns
+    -------
+    backend : Backend
+        What computes.
+
+    Examples
+    --------
     >>> as_backend("numpy").name
     'numpy'
     """

@@ -32,11 +32,14 @@ class NumpyTiles(Backend):
 
     Parameters
     ----------
-    memory : bytes that all tiles together may take, and the sums of all threads where each has
-        its own.
-    workers : number of threads; unless given, the cores this process may use (joblib's count and
+    memory : int
+        Bytes that all tiles together may take, and the sums of all threads where each has its
+        own.
+    workers : int
+        Number of threads; unless given, the cores this process may use (joblib's count and
         OMP_NUM_THREADS are respected).
-    tile : the longest side of a tile; 512 keeps one in a core's cache.
+    tile : int
+        The longest side of a tile; 512 keeps one in a core's cache.
 
     Examples
     --------

@@ -55,6 +55,18 @@ CANDIDATES = ("matern32", "matern52", "gaussian", "laplacian")  # of kernel="aut
 def candidates(spec: object) -> tuple[Kernel, ...]:
     """The kernels meant by a parameter: one, or for "auto" those among which the data choose.
 
+    Parameters
+    ----------
+    spec : str, kernel object or callable
+        As `kernel` of an estimator.
+
+    Returns
+    -------
+    kernels : tuple of Kernel
+        One, or several among which the data choose.
+
+    Examples
+    --------
     >>> candidates("auto")
     (Matern32(), Matern52(), Gaussian(), Laplacian())
     """
@@ -66,6 +78,18 @@ def candidates(spec: object) -> tuple[Kernel, ...]:
 def as_kernel(spec: object) -> Kernel:
     """The kernel meant by a name, a Kernel, a scikit-learn kernel object or a callable.
 
+    Parameters
+    ----------
+    spec : str, kernel object or callable
+        As `kernel` of an estimator.
+
+    Returns
+    -------
+    kernel : Kernel
+        What is meant.
+
+    Examples
+    --------
     >>> as_kernel("matern32")
     Matern32()
     >>> as_kernel("rbf")

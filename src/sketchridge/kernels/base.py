@@ -32,6 +32,12 @@ class Kernel(ABC):
     computes from two of them before ``evaluate`` finishes the job: ``"distance"`` is
     s = ‖u − v‖², ``"dot"`` is s = u·v; an ``"opaque"`` kernel has no such form and evaluates
     plain blocks with ``block(U, V)``.
+
+    Examples
+    --------
+    >>> from sketchridge.kernels import Gaussian
+    >>> Gaussian(bandwidth=1.0).diag(np.zeros((2, 1)))
+    array([1., 1.])
     """
 
     geometry: ClassVar[str] = "opaque"
@@ -110,7 +116,18 @@ class Kernel(ABC):
         return self.unit * self.block(self.coordinates(X), self.coordinates(Z))
 
     def diag(self, X: Array) -> Array:
-        """k(x, x) for every row of X: (n,)."""
+        """k(x, x) for every row of X: (n,).
+
+        Parameters
+        ----------
+        X : (n, d) array
+            The points.
+
+        Returns
+        -------
+        values : (n,) array
+            In units of the kernel.
+        """
         return self.unit * self.diagonal(self.coordinates(X))
 
 

@@ -96,6 +96,13 @@ def _k4(x: Array) -> Array:
 class PeriodicSobolev(_UnitCube):
     """1 + (−1)^(α−1) B_{2α}({x−z})/(2α)!, of order α.
 
+    Parameters
+    ----------
+    order : int
+        The order α of the Sobolev space.
+
+    Examples
+    --------
     >>> PeriodicSobolev(order=1)(np.array([[0.0]]), np.array([[0.0], [0.5]])).round(3)
     array([[1.083, 0.958]])
     """

@@ -23,6 +23,13 @@ class Custom(Kernel):
 
     It is called from several threads at once, each time with some rows of X and of Z.
 
+    Parameters
+    ----------
+    function : callable
+        k(X, Z), (t, d) and (n, d) arrays to a (t, n) array, or a scikit-learn kernel object.
+
+    Examples
+    --------
     >>> Custom(lambda X, Z: X @ Z.T)(np.array([[2.0]]), np.array([[3.0]]))
     array([[6.]])
     """

@@ -22,17 +22,23 @@ class DotProduct(Kernel):
 
     Parameters
     ----------
-    profile : ``profile(s, xp, *parameters)`` gives κ for an array s with the functions of the
-        array module xp (NumPy or PyTorch). It may overwrite s.
-    slope : ``slope(s, xp, *parameters)`` gives κ'(s).
-    fused : a ``@triton.jit`` function ``fused(s, P)`` of s and the parameters, or its import path
+    profile : callable
+        ``profile(s, xp, *parameters)`` gives κ for an array s with the functions of the array
+        module xp (NumPy or PyTorch). It may overwrite s.
+    slope : callable
+        ``slope(s, xp, *parameters)`` gives κ'(s).
+    fused : function or str
+        A ``@triton.jit`` function ``fused(s, P)`` of s and the parameters, or its import path
         "module:name", for Triton; without it Triton leaves the kernel to PyTorch.
-    gamma : γ; 1/d unless given.
-    parameters : further numbers of the profile.
-    degree : p where κ(c·s; p, c·coef0) = c^p κ(s; p, coef0) for the parameters (p, coef0), or
-        κ(c·s) = c^p κ(s) without any, so that scales can be taken out; None where there is no such
-        p.
-    name : how it is shown; the profile's name unless given.
+    gamma : float
+        γ; 1/d unless given.
+    parameters : tuple of float
+        Further numbers of the profile.
+    degree : int
+        p where κ(c·s; p, c·coef0) = c^p κ(s; p, coef0) for the parameters (p, coef0), or κ(c·s)
+        = c^p κ(s) without any, so that scales can be taken out; None where there is no such p.
+    name : str
+        How it is shown; the profile's name unless given.
 
     Examples
     --------
@@ -161,6 +167,13 @@ def polynomial_slope(s: Any, xp: Any, degree: int, coef0: float) -> Any:
 def Linear() -> DotProduct:
     """x·z.
 
+    Returns
+    -------
+    kernel : DotProduct
+        A kernel, to be called or given to an estimator.
+
+    Examples
+    --------
     >>> Linear()
     Linear()
     >>> Linear()(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
@@ -173,6 +186,22 @@ def Linear() -> DotProduct:
 def Polynomial(degree: int = 3, gamma: float | None = None, coef0: float = 1.0) -> DotProduct:
     """(γ x·z + c₀)^p; γ = 1/d unless given.
 
+    Parameters
+    ----------
+    degree : int
+        p.
+    gamma : float
+        γ, per unit of x·z; 1/d unless given.
+    coef0 : float
+        c₀.
+
+    Returns
+    -------
+    kernel : DotProduct
+        A kernel, to be called or given to an estimator.
+
+    Examples
+    --------
     >>> Polynomial(degree=2)
     Polynomial(degree=2, coef0=1.0)
     >>> Polynomial(degree=2, gamma=1.0)(np.array([[1.0]]), np.array([[2.0]]))

@@ -21,6 +21,15 @@ class Laplacian(DistanceKernel):
     It knows axes, as trees do, and no rotations: one bandwidth or one for each feature can be
     learned, but no full map. It has no derivative where features coincide.
 
+    Parameters
+    ----------
+    bandwidth : float or (d,) array
+        h, or one for each feature, in units of the features; None to be chosen by a fit.
+    center : (d,) array
+        Set by a fit.
+
+    Examples
+    --------
     >>> Laplacian(bandwidth=1.0)(np.array([[0.0]]), np.array([[0.0], [1.0]])).round(3)
     array([[1.   , 0.368]])
     """

@@ -30,17 +30,23 @@ class Radial(DistanceKernel):
 
     Parameters
     ----------
-    profile : ``profile(s, xp, *parameters)`` gives κ(s) for an array s ≥ 0 with the functions of
-        the array module xp (NumPy or PyTorch). It may overwrite s. κ(0) must be 1.
-    slope : ``slope(s, xp, *parameters)`` gives κ'(s), for learned bandwidths and derivatives.
-    fused : a ``@triton.jit`` function ``fused(s, P)`` of s and the parameters, or its import path
+    profile : callable
+        ``profile(s, xp, *parameters)`` gives κ(s) for an array s ≥ 0 with the functions of the
+        array module xp (NumPy or PyTorch). It may overwrite s. κ(0) must be 1.
+    slope : callable
+        ``slope(s, xp, *parameters)`` gives κ'(s), for learned bandwidths and derivatives.
+    fused : function or str
+        A ``@triton.jit`` function ``fused(s, P)`` of s and the parameters, or its import path
         "module:name", for Triton; without it Triton leaves the kernel to PyTorch.
-    bandwidth : h, one for each feature, or a map (d, k): s = ‖(x − z)M‖².
-    parameters : further numbers of the profile.
-    name : how it is shown; the profile's name unless given.
-
-    Functions that stand in a module, rather than in another function, can be stored in model
-    files and campaigns: they are stored by their import path.
+    bandwidth : float, (d,) array or (d, k) array
+        h, one for each feature, or a map M with distances ‖(x − z)M‖, in units of the features;
+        None to be chosen by a fit.
+    parameters : tuple of float
+        Further numbers of the profile.
+    name : str
+        How it is shown; the profile's name unless given.
+    center : (d,) array
+        Set by a fit.
 
     Examples
     --------
@@ -148,6 +154,19 @@ def matern52_slope(s: Any, xp: Any) -> Any:
 def Gaussian(bandwidth: float | Array | None = None) -> Radial:
     """exp(−‖x−z‖²/2h²).
 
+    Parameters
+    ----------
+    bandwidth : float, (d,) array or (d, k) array
+        h, one for each feature, or a map M with distances ‖(x − z)M‖, in units of the features;
+        None to be chosen by a fit.
+
+    Returns
+    -------
+    kernel : Radial
+        A kernel, to be called or given to an estimator.
+
+    Examples
+    --------
     >>> Gaussian(bandwidth=0.5)
     Gaussian(bandwidth=0.5)
     >>> Gaussian(bandwidth=0.5)(np.array([[0.0]]), np.array([[0.0], [1.0]])).round(3)
@@ -163,6 +182,19 @@ def Gaussian(bandwidth: float | Array | None = None) -> Radial:
 def Matern32(bandwidth: float | Array | None = None) -> Radial:
     """(1 + r) exp(−r) with r = √3‖x−z‖/h: for functions with one derivative.
 
+    Parameters
+    ----------
+    bandwidth : float, (d,) array or (d, k) array
+        h, one for each feature, or a map M with distances ‖(x − z)M‖, in units of the features;
+        None to be chosen by a fit.
+
+    Returns
+    -------
+    kernel : Radial
+        A kernel, to be called or given to an estimator.
+
+    Examples
+    --------
     >>> Matern32(bandwidth=1.0)(np.array([[0.0]]), np.array([[0.0], [1.0]])).round(3)
     array([[1.   , 0.483]])
     """
@@ -173,6 +205,19 @@ def Matern32(bandwidth: float | Array | None = None) -> Radial:
 def Matern52(bandwidth: float | Array | None = None) -> Radial:
     """(1 + r + r²/3) exp(−r) with r = √5‖x−z‖/h: for functions with two derivatives.
 
+    Parameters
+    ----------
+    bandwidth : float, (d,) array or (d, k) array
+        h, one for each feature, or a map M with distances ‖(x − z)M‖, in units of the features;
+        None to be chosen by a fit.
+
+    Returns
+    -------
+    kernel : Radial
+        A kernel, to be called or given to an estimator.
+
+    Examples
+    --------
     >>> Matern52(bandwidth=1.0)(np.array([[0.0]]), np.array([[0.0], [1.0]])).round(3)
     array([[1.   , 0.524]])
     """

@@ -1,0 +1,85 @@
+"""What is taken back or put right: labels that are wrong, points that cannot be measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sketchridge.active.store import Store
+
+__all__ = ["Correcting"]
+
+Array = np.ndarray
+
+
+class Correcting:
+    """Corrections of a learner's record, each one transaction."""
+
+    _store: Store
+
+    def amend(self, ids: Any, y: Any, *, by: str = "", note: str = "") -> None:
+        """Other labels for points that have one: all or none.
+
+        The old labels stay on record, in `changes_`, with who corrected them, when and why. The
+        model is then fitted afresh.
+
+        Parameters
+        ----------
+        ids : sequence of int
+            Row numbers of the pool.
+        y : (t,) or (t, q) array
+            What they should have been.
+        by : str
+            Who did it, for the record.
+        note : str
+            Why, for the record.
+        """
+        rows, Y = self._checked_labels(ids, y)
+        self._store.amend(rows, Y, by=by, note=note)
+
+    def retract(self, ids: Any, *, by: str = "", note: str = "") -> None:
+        """Take labels back that are not of these points; they stay on record, in `changes_`.
+
+        Points that had been asked for are pending again, others can be asked for.
+
+        Parameters
+        ----------
+        ids : sequence of int
+            Row numbers of the pool.
+        by : str
+            Who did it, for the record.
+        note : str
+            Why, for the record.
+        """
+        self._store.retract(self._checked_ids(ids), by=by, note=note)
+
+    def fail(self, ids: Any, *, by: str = "", note: str = "") -> None:
+        """Points that cannot be measured: they are never asked for again, unless released.
+
+        Parameters
+        ----------
+        ids : sequence of int
+            Row numbers of the pool.
+        by : str
+            Who did it, for the record.
+        note : str
+            Why, for the record.
+        """
+        self._store.fail(self._checked_ids(ids), by=by, note=note)
+
+    def release(self, ids: Any) -> None:
+        """Points that will not be measured now, or that failed: they can be asked for again.
+
+        Parameters
+        ----------
+        ids : sequence of int
+            Row numbers of the pool.
+        """
+        self._store.release(self._checked_ids(ids))
+
+    def _checked_ids(self, ids: Any) -> Array:
+        raise NotImplementedError
+
+    def _checked_labels(self, ids: Any, y: Any) -> tuple[Array, Array]:
+        raise NotImplementedError
