@@ -1,8 +1,6 @@
 """The paper, literally and densely: the specification of everything else.
 
-Throughout K (n, n) is the kernel matrix divided by n, k_x (n, t) holds k(x_i, x) in a column for
-each test point, S (m, n) is the sketch and lam the penalty λ. Nothing here is fast or meant for
-ill-conditioned problems.
+Nothing here is fast or meant for ill-conditioned problems.
 """
 
 from __future__ import annotations
@@ -59,14 +57,10 @@ def v1(K: Array, k_x: Array, lam: float, sigma2: float = 1.0) -> Array:
 
     Parameters
     ----------
-    K : (n, n) array
-        The kernel matrix divided by n.
-    k_x : (n, t) array
-        k(x_i, x), a column for each point.
-    lam : float
-        The penalty λ, in units of the kernel.
-    sigma2 : float
-        The noise variance σ², in units of y².
+    K, k_x : (n, n) and (n, t) arrays
+        The kernel matrix divided by n, and k(x_i, x) with a column for each point.
+    lam, sigma2 : float
+        The penalty λ in units of the kernel, and σ² in units of y².
 
     Returns
     -------
@@ -83,16 +77,10 @@ def v2(K: Array, S: Array, k_x: Array, lam: float, sigma2: float = 1.0) -> Array
 
     Parameters
     ----------
-    K : (n, n) array
-        The kernel matrix divided by n.
-    S : (m, n) array
-        The sketch.
-    k_x : (n, t) array
-        k(x_i, x), a column for each point.
-    lam : float
-        The penalty λ, in units of the kernel.
-    sigma2 : float
-        The noise variance σ², in units of y².
+    K, S, k_x : (n, n), (m, n) and (n, t) arrays
+        The kernel matrix divided by n, the sketch, and k(x_i, x) with a column for each point.
+    lam, sigma2 : float
+        The penalty λ in units of the kernel, and σ² in units of y².
 
     Returns
     -------
@@ -137,16 +125,10 @@ def v3(K: Array, S: Array, k_x: Array, lam: float, sigma2: float = 1.0) -> Array
 
     Parameters
     ----------
-    K : (n, n) array
-        The kernel matrix divided by n.
-    S : (m, n) array
-        The sketch.
-    k_x : (n, t) array
-        k(x_i, x), a column for each point.
-    lam : float
-        The penalty λ, in units of the kernel.
-    sigma2 : float
-        The noise variance σ², in units of y².
+    K, S, k_x : (n, n), (m, n) and (n, t) arrays
+        The kernel matrix divided by n, the sketch, and k(x_i, x) with a column for each point.
+    lam, sigma2 : float
+        The penalty λ in units of the kernel, and σ² in units of y².
 
     Returns
     -------
@@ -165,16 +147,10 @@ def v3_as_printed(K: Array, S: Array, k_x: Array, lam: float, sigma2: float = 1.
 
     Parameters
     ----------
-    K : (n, n) array
-        The kernel matrix divided by n.
-    S : (m, n) array
-        The sketch.
-    k_x : (n, t) array
-        k(x_i, x), a column for each point.
-    lam : float
-        The penalty λ, in units of the kernel.
-    sigma2 : float
-        The noise variance σ², in units of y².
+    K, S, k_x : (n, n), (m, n) and (n, t) arrays
+        The kernel matrix divided by n, the sketch, and k(x_i, x) with a column for each point.
+    lam, sigma2 : float
+        The penalty λ in units of the kernel, and σ² in units of y².
 
     Returns
     -------
@@ -189,16 +165,10 @@ def vbar(K: Array, S: Array, k_x: Array, lam: float, sigma2: float = 1.0) -> Arr
 
     Parameters
     ----------
-    K : (n, n) array
-        The kernel matrix divided by n.
-    S : (m, n) array
-        The sketch.
-    k_x : (n, t) array
-        k(x_i, x), a column for each point.
-    lam : float
-        The penalty λ, in units of the kernel.
-    sigma2 : float
-        The noise variance σ², in units of y².
+    K, S, k_x : (n, n), (m, n) and (n, t) arrays
+        The kernel matrix divided by n, the sketch, and k(x_i, x) with a column for each point.
+    lam, sigma2 : float
+        The penalty λ in units of the kernel, and σ² in units of y².
 
     Returns
     -------
@@ -213,10 +183,24 @@ def vbar(K: Array, S: Array, k_x: Array, lam: float, sigma2: float = 1.0) -> Arr
 
 
 def vtheta(K: Array, S: Array, k_x: Array, k_xx: Array, lam: float, sigma2: float = 1.0) -> Array:
-    """V_θ(x) = σ²/n² · ‖θ z₂ + (1 − θ) z₃‖² with θ(x) = min(½, λ/(λ + 3ρ/2)): (t,).
+    """V_θ(x) = σ²/n² · ‖θ z₂ + (1 − θ) z₃‖² with θ(x) = min(½, λ/(λ + 3ρ/2)).
 
     ρ(x) = ‖k_x − k̂_x‖²/(n c(x)), where c(x) = k(x,x) − k̂(x,x), is the Rayleigh quotient of K at
-    what the sketch misses of k(x, ·). k_xx (t,) holds k(x,x).
+    what the sketch misses of k(x, ·).
+
+    Parameters
+    ----------
+    K, S, k_x : (n, n), (m, n) and (n, t) arrays
+        The kernel matrix divided by n, the sketch, and k(x_i, x) with a column for each point.
+    k_xx : (t,) array
+        k(x, x).
+    lam, sigma2 : float
+        The penalty λ in units of the kernel, and σ² in units of y².
+
+    Returns
+    -------
+    variance : (t,) array
+        In units of y².
     """
     n = len(K)
     A, s = K @ S.T, S @ k_x
