@@ -248,6 +248,21 @@ def test_kernels_are_compared_in_one_form_and_then_the_forms_of_the_best(steps):
     assert "Laplacian" not in [step.kernel.name for step in smooth.curve[4:]]
 
 
+def test_learning_again_does_not_end_worse_than_before(monkeypatch):
+    problem = problem_of(n=120)
+    race = Race(problem, "loo", ["ard"])
+    before = race.learned(Matern32(), "ard", problem.some(slice(0, 80)))
+    there = criterion_at("loo", Matern32(), before.coordinates(problem.X), before.alpha, problem)
+    assert there is not None
+    chart = before.chart
+    noise = descent.Descent(Matern32(), chart, np.append(chart.start[:-1], 9.0), (there[0] + 1,), 0)
+    for fresh in (race.learned(Matern32(), "ard", problem), noise):
+        monkeypatch.setattr(race, "learned", lambda *arguments, fresh=fresh: fresh)
+        again = race.learned_again(before, problem)
+        assert min(again.values) <= there[0]
+        assert (again is fresh) == (fresh is not noise)
+
+
 def test_a_kernel_without_gradients_must_be_better_by_a_margin():
     race = Race(problem_of(n=300), "loo", ["ard"])
 

@@ -121,7 +121,20 @@ class Race:
         more = self.size(chosen.form)
         if more <= self.learning_rows(chosen.form):
             return chosen.found
-        return self.learned(chosen.found.kernel, chosen.form, self.head(more))
+        return self.learned_again(chosen.found, self.head(more))
+
+    def learned_again(self, before: Descent, problem: Problem) -> Descent:
+        """Learned afresh on more rows, or from where it was before where that is better: on noisy
+        tables a fresh descent may end where everything is taken for noise."""
+        kernel, form = before.kernel, before.chart.form
+        fresh = self.learned(kernel, form, problem)
+        U = before.coordinates(problem.X)
+        there = self.evaluate(self.criterion, kernel, U, before.alpha, problem)
+        if there is None or min(fresh.values) <= there[0]:
+            return fresh
+        self.say(f"Learning the kernel: {kernel!r}, {form}, from where it was")
+        chart, theta = before.chart, before.theta
+        return descend(self.criterion, kernel, problem, chart, theta, evaluate=self.evaluate)
 
     def best(self, kernels: Sequence[DistanceKernel]) -> _Candidate:
         """The best kernel with one bandwidth for each feature, then its best form."""
