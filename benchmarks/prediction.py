@@ -226,6 +226,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, help="tables/, flights and weather")
     parser.add_argument("--report", action="store_true", help="read what was measured")
+    parser.add_argument("--note", default="", help="a sentence for the report")
     parser.add_argument("--out", type=Path, default=common.RESULTS)
     parser.add_argument("--splits", type=int, default=SPLITS)
     parser.add_argument("--lanes", type=int, default=1, help="processes on the CPU")
@@ -241,12 +242,12 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     kept = Kept(options.out / f"{options.name}.csv")
     if options.report:
-        report(kept.rows, options.out / f"{options.name}.md")
+        report(kept.rows, options.out / f"{options.name}.md", options.note)
         return
     if options.data is None:
         parser.error("--data is needed to measure: the folder with tables/, flights and weather")
     run(options, kept)
-    report(kept.rows, options.out / f"{options.name}.md")
+    report(kept.rows, options.out / f"{options.name}.md", options.note)
 
 
 def run(options: argparse.Namespace, kept: Kept) -> None:

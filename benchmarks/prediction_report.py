@@ -67,11 +67,16 @@ def is_ours(method: str) -> bool:
     return method.startswith(OURS) or method == "ExactKernelRidge"
 
 
-def report(rows: Sequence[Row], path: Path) -> None:
+def report(rows: Sequence[Row], path: Path, note: str = "") -> None:
     """Write the tables and the claims as Markdown."""
     found = Results(rows)
     parts = [
-        "Command: `python benchmarks/prediction.py --data FOLDER`. " + _counts(found),
+        " ".join(
+            filter(
+                None,
+                ["Command: `python benchmarks/prediction.py --data FOLDER`.", _counts(found), note],
+            )
+        ),
         f'"{OURS}" is `SketchedKernelRidge()`: its defaults are `kernel="auto"`, '
         '`bandwidth="auto"`. Cells ran side by side, on: ' + _machines(found) + ".",
         "## In short\n\n" + common.markdown_table(_short(found)),

@@ -328,3 +328,15 @@ def test_a_standard_deviation_far_from_v1_is_not_returned_without_a_word():
     assert model.gap_ > 2
     with pytest.warns(UserWarning, match=r"sketch of 20 rows is small .* off by a factor of"):
         model.predict(X[:5], return_std=True)
+
+
+def test_the_seed_of_the_sketch_moves_an_exact_mean_by_rounding_only(monkeypatch):
+    """Neither the kernel, α nor the mean of more rows than a complete sketch depends on it."""
+    monkeypatch.setattr(selection, "_COMPLETE", 100)
+    models = [
+        sketched(kernel="matern32", bandwidth="ard", random_state=s).fit(X, y) for s in (0, 1)
+    ]
+    assert not models[0].fitted_.factor.complete
+    np.testing.assert_array_equal(models[0].map_, models[1].map_)
+    assert models[0].alpha_ == pytest.approx(models[1].alpha_, rel=1e-9)
+    assert_close(models[0].predict(X_NEW), models[1].predict(X_NEW), "pcg")
