@@ -18,7 +18,6 @@ from sketchridge.rows import merged
 from sketchridge.scores import (
     Scores,
     each_observation,
-    leverage_residuals,
     scores_of,
     spread_of,
 )
@@ -29,6 +28,13 @@ def _one_thread() -> Iterator[None]:
     """Small matrices, of which threads make slow ones."""
     with threadpool_limits(1):
         yield
+
+
+def leverage_residuals(residuals, leverages, weights, alpha):
+    """r_i = e_i/(1 − h_i), 1/B_ii = α/(w_i(1 − h_i)) and α/w_i, the arguments of `scores_of`."""
+    left = 1 - leverages
+    noise = alpha / weights
+    return residuals / left[:, None], noise / left, noise
 
 
 intercepts = pytest.mark.parametrize("fit_intercept", [False, True])

@@ -16,7 +16,6 @@ from sketchridge.rows import Rows
 __all__ = [
     "Scores",
     "each_observation",
-    "leverage_residuals",
     "scores_of",
     "spread_of",
     "tempered",
@@ -24,7 +23,6 @@ __all__ = [
 
 Array = np.ndarray
 _FEWEST = 40  # rows apart from landmarks that are enough: 39 is the rank of 95%
-_EPS = np.finfo(float).eps
 _TINY = np.finfo(float).tiny
 
 
@@ -107,22 +105,6 @@ def scores_of(
         return every
     others = ~np.isin(at, landmarks)
     return every.some(others) if others.sum() >= _FEWEST else every
-
-
-def leverage_residuals(
-    residuals: Array, leverages: Array, weights: Array, alpha: float
-) -> tuple[Array, Array, Array]:
-    """r_i, 1/B_ii and α/w_i from residuals e (n, q) of the fit and the smoother's diagonal h (n,).
-
-    r_i = e_i/(1 − h_i) and 1/B_ii = α/(w_i(1 − h_i)), the constant included in h. They are the
-    first three arguments of `scores_of`.
-
-    >>> leverage_residuals(np.array([[1.0]]), np.array([0.5]), np.array([2.0]), alpha=1.0)
-    (array([[2.]]), array([1.]), array([0.5]))
-    """
-    left = np.maximum(1 - leverages, _EPS)
-    noise = alpha / weights
-    return residuals / left[:, None], noise / left, noise
 
 
 def each_observation(scores: Scores, rows: Rows, alpha: float) -> Scores:
