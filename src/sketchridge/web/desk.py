@@ -48,11 +48,6 @@ class Desk:
         self._made: dict[str, Made] = {}
         self._making: dict[str, Job] = {}
 
-    @property
-    def shown(self) -> str:
-        """The address of the store, without its secrets."""
-        return self._database.shown
-
     def campaign(self) -> Campaign | None:
         """The campaign that is in the store now, None where none has been started.
 

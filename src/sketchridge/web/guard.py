@@ -8,7 +8,7 @@ import secrets
 import socket
 from urllib.parse import urlsplit
 
-from flask import Flask, Response, redirect, render_template, request
+from flask import Flask, Response, render_template, request
 from werkzeug.exceptions import Forbidden, MisdirectedRequest, Unauthorized
 from werkzeug.wrappers import Response as AnyResponse
 
@@ -110,12 +110,6 @@ class Guard:
             raise Unauthorized(_LATER)
         response = Response(render_template("enter.html"))
         response.set_cookie(self._cookie, self._session, httponly=True, samesite="Strict")
-        return response
-
-    def leave(self) -> AnyResponse:
-        """Forget this browser."""
-        response = redirect("/", 303)
-        response.delete_cookie(self._cookie, httponly=True, samesite="Strict")
         return response
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
@@ -53,14 +53,13 @@ class Leaf:
     number: int = 1
     count: int = 1
     total: int = 0
-    columns: Sequence[str] = field(default=())
 
 
 def leaf(rows: Sequence[Any], number: int, size: int = LEAF) -> Leaf:
     """The rows of a page of a table, the last one where there are not so many.
 
     >>> leaf(range(120), 3)
-    Leaf(rows=range(100, 120), number=3, count=3, total=120, columns=())
+    Leaf(rows=range(100, 120), number=3, count=3, total=120)
     """
     count = max(ceil(len(rows) / size), 1)
     number = min(max(number, 1), count)
