@@ -4,6 +4,7 @@ all the time and labels points that the dead have left: nothing is lost, and the
 from __future__ import annotations
 
 import re
+import time
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,10 @@ def look(address: str, path: str, journal: Path, ready: Any, end: Any, counts: A
             page.wait_for_load_state()
             if page.get_by_text("1 label saved").count():
                 lines.write(f"told {row}\n")
+        page.wait_for_load_state()
+        counts["quiet"] = True  # nothing is typed any more
+        while "labels" not in counts:
+            page.wait_for_timeout(200)
         wanted = f"{counts['labels']:,}"
         for tab in (page, other):
             tab.locator("#counts b").first.filter(has_text=wanted).wait_for()
@@ -90,8 +95,10 @@ def test_kills_while_the_page_is_open(url, tmp_path, kills):
         try:
             assert ready.wait(120), "the page did not open"
             kill(url, tmp_path, kills, seed=3)
-            counts["labels"] = len(Campaign.open(url).store.told())
             end.set()
+            while viewer.is_alive() and "quiet" not in counts:
+                time.sleep(0.2)
+            counts["labels"] = len(Campaign.open(url).store.told())
             viewer.join(120)
             assert viewer.exitcode == 0
             seen = dict(counts)
