@@ -20,7 +20,7 @@ from local_cluster import new_client, shared_client, stopped
 from sklearn.base import clone
 
 from sketchridge import ExactKernelRidge, SketchedKernelRidge
-from sketchridge.backends import as_backend
+from sketchridge.backends import as_backend, dask_cluster
 from sketchridge.backends.dask_blocks import DaskBlocks
 
 Array = np.ndarray
@@ -282,6 +282,23 @@ def test_the_exact_problem_is_not_distributed():
 def kill_a_worker(client: Client) -> None:
     pid = next(iter(client.run(os.getpid).values()))
     os.kill(pid, signal.SIGKILL)
+
+
+def test_tasks_for_a_worker_that_is_gone_go_to_another(monkeypatch):
+    """Sent while there was none, and the next has another address."""
+    monkeypatch.setattr(dask_cluster, "_LOOK", 0.5)
+    client = new_client(1)
+    cluster = blocks(client=client).cluster
+    assert cluster.gathered(cluster.each(abs, [-1])) == [1]  # its worker is remembered
+    client.cluster.scale(0)
+    while client.scheduler_info()["workers"]:
+        time.sleep(0.01)
+    monkeypatch.setattr(dask_cluster, "_FRESH", 60.0)
+    futures = cluster.each(abs, [-2, -3])
+    time.sleep(0.2)
+    client.cluster.scale(1)
+    assert cluster.gathered(futures) == [2, 3]
+    stopped(client)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from sklearn.utils.validation import validate_data
 
 from sketchridge.backends import as_backend
 
-__all__ = ["asked_lazily", "computed", "is_dask", "rows_there"]
+__all__ = ["asked_lazily", "computed", "is_dask", "points_there", "rows_there"]
 
 Array = np.ndarray
 
@@ -31,21 +31,29 @@ def rows_there(estimator: Any, X: Any) -> Any:
     named = isinstance(spec, str) and spec in ("auto", "dask")
     if not named and getattr(spec, "name", None) != "dask":
         return X.compute()
-    backend = as_backend("dask" if named else spec)
+    rows = points_there(X, spec)
+    if isinstance(rows, np.ndarray):
+        return X.compute()
+    _remember(estimator, X, rows.shape[1], reset=True)
+    if not rows.gathered(_is_finite).all():
+        raise ValueError("Input X contains NaN or infinity: fill or drop such rows first.")
+    return rows
+
+
+def points_there(X: Any, spec: Any) -> Any:
+    """The rows of Dask's X in blocks on the workers of a backend for Dask or, unless one is given,
+    of the last client; as NumPy's array where they are few."""
+    backend: Any = spec if getattr(spec, "name", None) == "dask" else as_backend("dask")
     _check_table(X)
     array = _known_lengths(X)
-    if array.shape[0] <= backend.limit:  # type: ignore[attr-defined]
-        return X.compute()
     if array.dtype.kind not in "biuf":
         raise ValueError(
             f"X has columns that are no numbers (together of type {array.dtype}): encode or drop "
             "them first."
         )
-    _remember(estimator, X, array.shape[1], reset=True)
-    rows = backend.rows_of(array)  # type: ignore[attr-defined]
-    if not rows.gathered(_is_finite).all():
-        raise ValueError("Input X contains NaN or infinity: fill or drop such rows first.")
-    return rows
+    if array.shape[0] <= backend.limit:
+        return np.asarray(X.compute())
+    return backend.rows_of(array)
 
 
 def asked_lazily(

@@ -79,7 +79,7 @@ class Pursuit:
 
     def moments(self, pool: Pool, rows: Array) -> tuple[Array, Array]:
         """Mean, in units of y, and gp, in those of the kernel, at some rows: each (t,)."""
-        fitted = self.estimator.fitted_
+        fitted = pool.goes_to(self.estimator.fitted_)
         mean = pool.apply(lambda X: fitted.mean(fitted.at(X))[:, 0], rows)[rows]
         gp = pool.apply(lambda X: fitted.ridge.gp(fitted.at(X)), rows)[rows]
         return mean, gp

@@ -21,6 +21,7 @@ from sketchridge.active.pool import Pool
 from sketchridge.active.settings import ESTIMATORS, Estimator, estimator_from, estimator_settings
 from sketchridge.active.stopping import as_stop_rules, stop_rules_from, to_settings
 from sketchridge.active.store import Store
+from sketchridge.dask_input import is_dask, points_there
 from sketchridge.estimator import SketchedKernelRidge
 from sketchridge.exact_estimator import ExactKernelRidge
 
@@ -52,7 +53,8 @@ class ActiveLearner(Looking, Correcting):
         automatic sketch grows up to 512 rows, with a penalty that it can follow; `estimator_`
         predicts without such limits.
     pool : (p, d) array
-        Candidates, mapped from a file if need be; ids are its row numbers.
+        Candidates, mapped from a file if need be; ids are its row numbers. Those of a Dask array
+        or data frame stay on the cluster, which scores them.
     batch_size : int
         How many points `ask` gives.
     acquisition : str
@@ -132,7 +134,7 @@ class ActiveLearner(Looking, Correcting):
         score = _SCORES[type(estimator)][0] if score == "auto" else score
         check_count("batch_size", batch_size)
         aim = as_goal(goal)
-        points = Pool(pool)
+        points = Pool(_points(pool, estimator))
         settings: dict[str, Any] = {
             "batch_size": int(batch_size),
             "acquisition": checked_acquisition(aim, acquisition),
@@ -172,8 +174,9 @@ class ActiveLearner(Looking, Correcting):
         kept = store if isinstance(store, Store) else _sql_store().open(store)
         settings = kept.settings()
         learner = cls.__new__(cls)
-        points, added = stored_pool(kept, pool)
-        learner._start(kept, settings, estimator_from(settings), points)
+        estimator = estimator_from(settings)
+        points, added = stored_pool(kept, _points(pool, estimator))
+        learner._start(kept, settings, estimator, points)
         for part in added:
             points.append(part)
         return learner
@@ -266,12 +269,12 @@ class ActiveLearner(Looking, Correcting):
         ids : (t,) array of int
             Theirs, which follow those there are.
         """
-        new = Pool(X)
+        new = Pool(_points(X, self._models.template))
         with self._store.transaction():
             pool = self._current_pool()
             first = len(pool)
             pool.check_width(new)
-            self._first_kernel.check_domain(new[slice(None)])
+            new.check(self._first_kernel.check_domain)
             self._store.add(part_of(new, 0))
         pool.append(new.part(0))
         return np.arange(first, len(pool))
@@ -376,6 +379,11 @@ class ActiveLearner(Looking, Correcting):
         if n is not None:
             check_count("n", n)
         return int(self._settings["batch_size"] if n is None else n)
+
+
+def _points(pool: Any, estimator: Estimator) -> Any:
+    """A pool as it is used: Dask's in blocks on the workers, unless it is small."""
+    return points_there(pool, estimator.backend) if is_dask(pool) else pool
 
 
 def _sql_store() -> Any:

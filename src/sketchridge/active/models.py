@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,11 @@ class Models:
         self._settled: Model | None = None
         self._ahead: Model | None = None
         self._missing: dict[int, dict[str, Any]] = {}  # metrics of rounds that the store lacks
+
+    @property
+    def template(self) -> Estimator:
+        """The estimator, not fitted, by which points are chosen."""
+        return self._templates.scoring
 
     def current(self) -> Model | None:
         """The model of all labels there are, or None while they are too few."""
@@ -263,12 +269,17 @@ class Models:
     def _scores(self, model: Model, rows: Array) -> tuple[Array, PoolSums | None]:
         """Scores at some rows of the pool, 0 elsewhere, and the sums behind them."""
         fitted = model.estimator.fitted_
-        if self._score in _THETAS and has_sums(fitted):
+        if self._score in _THETAS and has_sums(fitted) and not self._pool.is_there:
             sums = pool_sums(self._pool, rows, fitted, model.sums)
             return scores_by_sums(self._pool, sums, fitted, _THETAS[self._score])[0], sums
-        variance = getattr(fitted.ridge, self._score)
-        unit = fitted.kernel.unit if self._score == "gp" else 1.0
-        return self._pool.apply(lambda X: unit * variance(fitted.at(X)), rows), None
+        score = partial(_score, self._pool.goes_to(fitted), self._score)
+        return self._pool.apply(score, rows), None
+
+
+def _score(fitted: Any, kind: str, X: Array) -> Array:
+    """A variance for unit noise, or gp in units of the kernel: (t,)."""
+    unit = fitted.kernel.unit if kind == "gp" else 1.0
+    return unit * getattr(fitted.ridge, kind)(fitted.at(X))
 
 
 def prepared(estimator: Estimator, pool: Pool, seed: int) -> Templates:
@@ -284,8 +295,7 @@ def prepared(estimator: Estimator, pool: Pool, seed: int) -> Templates:
     if isinstance(estimator.kernel, str) and estimator.kernel == "auto":
         estimator.kernel = "gaussian"
     kernel = as_kernel(estimator.kernel)
-    for rows in pool.slices():
-        kernel.check_domain(pool[rows])
+    pool.check(kernel.check_domain)
     open_bandwidth = isinstance(estimator.bandwidth, str) and estimator.bandwidth != "gcv"
     if open_bandwidth and isinstance(kernel, ScaledKernel) and kernel.bandwidth is None:
         estimator.bandwidth = _median(pool, kernel)

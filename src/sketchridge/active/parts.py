@@ -18,7 +18,8 @@ _KEPT = 2**24  # bytes of a part of the pool up to which a store keeps a copy
 def part_of(pool: Pool, number: int) -> Part:
     """A part of a pool, for the store."""
     points = pool.part(number)
-    kept = points if points.nbytes <= _KEPT else None
+    here = isinstance(points, np.ndarray)  # and not on a cluster
+    kept = points if here and points.nbytes <= _KEPT else None
     return Part(len(points), pool.fingerprints[number], kept)
 
 
@@ -59,7 +60,9 @@ def _arrays(parts: list[Part], given: Any) -> list[Array]:
                 "large to be kept in the store: give it again as pool=."
             )
         return [part.points for part in parts if part.points is not None]
-    array = np.asanyarray(given)
+    array = given if hasattr(given, "gathered") else np.asanyarray(given)  # on a cluster, or here
+    if len(array) == parts[0].rows and len(parts) == 1:
+        return [array]
     if len(array) == sum(part.rows for part in parts):
         stops = np.cumsum([part.rows for part in parts])
         return [array[stop - part.rows : stop] for part, stop in zip(parts, stops, strict=True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from mmap import mmap
 from typing import Any
 
@@ -23,8 +24,8 @@ _SCORING = "Scoring the pool"
 class Pool:
     """The rows that may be asked for, in one part or several.
 
-    An array that is mapped from a file is read where it is, a few rows at a time; any other that
-    could still be written to is copied.
+    An array that is mapped from a file is read where it is, a few rows at a time; rows on a Dask
+    cluster stay there; any other that could still be written to is copied.
 
     >>> pool = Pool([[0.0], [1.0]])
     >>> pool.append([[2.0], [3.0]])
@@ -34,7 +35,7 @@ class Pool:
 
     def __init__(self, data: Any) -> None:
         part = _checked(data)
-        self._parts: tuple[Array, ...] = (part,)
+        self._parts: tuple[Any, ...] = (part,)  # arrays, or rows on a cluster
         self.fingerprints: tuple[str, ...] = (_fingerprint(part),)
 
     @property
@@ -77,23 +78,62 @@ class Pool:
         return out
 
     @property
+    def is_there(self) -> bool:
+        """Whether some of the points are on a cluster."""
+        return any(map(_is_there, self._parts))
+
+    def goes_to(self, fitted: Any) -> Any:
+        """A fit as functions of points have it: where those are on a cluster, with NumPy."""
+        is_sent = self.is_there and hasattr(fitted, "with_numpy")
+        return fitted.with_numpy() if is_sent else fitted
+
+    @property
     def size(self) -> int:
         """Bytes of all points together."""
         return 8 * self.shape[0] * self.shape[1]
 
-    def slices(self) -> list[slice]:
-        """All rows, so many at a time that they are small."""
-        return _slices(*self.shape)
+    def check(self, function: Callable[[Array], Any]) -> None:
+        """Call a function that may raise for all points, so many at a time that they are small."""
+        for part in self._parts:
+            if _is_there(part):
+                part.gathered(partial(_called, function))
+                continue
+            for rows in _slices(*part.shape):
+                function(np.ascontiguousarray(part[rows], dtype=float))
 
     def apply(self, function: Callable[[Array], Array], rows: Array) -> Array:
-        """A function of points at some rows, chunk by chunk: (p,), 0 elsewhere."""
+        """A function of points at some rows, chunk by chunk: (p,), 0 elsewhere.
+
+        Where points are on a cluster its workers are sent the function, and give back its values.
+        """
         out = np.zeros(len(self))
+        if self.is_there:
+            values = np.concatenate([_values(function, part) for part in self._parts])
+            out[rows] = values[rows]
+            return out
         parts = [rows[i : i + _POINTS] for i in range(0, len(rows), _POINTS)]
         with status(_SCORING) as say:
             for done, part in enumerate(parts):
                 say(f"{_SCORING}: {done * _POINTS:,} of {len(rows):,} points")
                 out[part] = function(self[part])
         return out
+
+
+def _is_there(part: Any) -> bool:
+    return hasattr(part, "gathered")
+
+
+def _values(function: Callable[[Array], Array], part: Any) -> Array:
+    """The function of all points of a part: (p,)."""
+    if _is_there(part):
+        return part.gathered(function)
+    pieces = [slice(i, i + _POINTS) for i in range(0, len(part), _POINTS)]
+    return np.concatenate([function(np.ascontiguousarray(part[i], dtype=float)) for i in pieces])
+
+
+def _called(function: Callable[[Array], Any], block: Array) -> Array:
+    function(block)
+    return np.empty(0)
 
 
 def _slices(count: int, width: int) -> list[slice]:
@@ -103,6 +143,8 @@ def _slices(count: int, width: int) -> list[slice]:
 
 def _checked(data: Any) -> Array:
     """A table of numbers, as it is where nobody can write to it."""
+    if _is_there(data):
+        return data
     check_times("The pool", data)
     array = np.asanyarray(data)
     if array.ndim != 2 or not array.size:
@@ -118,20 +160,35 @@ def _checked(data: Any) -> Array:
     return array if is_safe else np.array(array)
 
 
-def _fingerprint(array: Array) -> str:
+def _fingerprint(array: Any) -> str:
     """A fingerprint of the shape and of every value, all of which are finite."""
     digest = hashlib.blake2b(repr(array.shape).encode(), digest_size=16)
+    if _is_there(array):
+        _check_finite(array.gathered(_are_finite))
+        digest.update(array.gathered(_fingerprints).tobytes())
+        return digest.hexdigest()
     for rows in _slices(*array.shape):
         X = np.ascontiguousarray(array[rows], dtype=float)
-        finite = np.isfinite(X).all(axis=1)
-        if not finite.all():
-            bad = rows.start + int(np.argmin(finite))
-            raise ValueError(
-                f"Row {bad} of the pool has a missing or infinite value: remove or fill such "
-                "rows first."
-            )
+        _check_finite(_are_finite(X), rows.start)
         digest.update(X.data)
     return digest.hexdigest()
+
+
+def _are_finite(X: Array) -> Array:
+    return np.isfinite(X).all(axis=1)
+
+
+def _check_finite(finite: Array, start: int = 0) -> None:
+    if not finite.all():
+        raise ValueError(
+            f"Row {start + int(np.argmin(finite))} of the pool has a missing or infinite value: "
+            "remove or fill such rows first."
+        )
+
+
+def _fingerprints(block: Array) -> Array:
+    """That of a block on a cluster: (16,)."""
+    return np.frombuffer(bytes.fromhex(_fingerprint(block)), dtype=np.uint8)
 
 
 def _is_mapped(array: Any) -> bool:

@@ -68,6 +68,9 @@ class DaskBlocks(NumpyTiles):
         """Nothing is known of the workers' memory: sketches stay small."""
         return 0.0
 
+    def __deepcopy__(self, memo: Any) -> DaskBlocks:
+        return self  # a copy of an estimator has the same cluster
+
     def __repr__(self) -> str:
         return f"DaskBlocks(inner={self.inner!r}, rows={self.rows})"
 

@@ -15,13 +15,13 @@ import distributed
 import numpy as np
 from distributed.comm.core import CommClosedError
 
-from sketchridge.backends.dask_tasks import added, aligned, itself, on_block
+from sketchridge.backends.dask_tasks import added, aligned, freed, itself, on_block
 
 __all__ = ["Cluster", "PerBlock"]
 
 At = tuple[Sequence[int], int]
 _SMALL = 2**16  # bytes that go along with every task; anything larger is sent once
-_LOOK, _ALONE = 10.0, 120.0  # s after which workers are looked for, and given up
+_LOOK, _ALONE = 5.0, 120.0  # s after which workers are looked for, and given up
 _FRESH = 1.0  # s for which who the workers are is not asked again
 _BRANCHES = 4  # of the tree in which sums are added: neighbours first, which are on one worker
 
@@ -52,7 +52,7 @@ class Cluster:
         try:
             if inside:
                 raise ValueError
-            return distributed.default_client()
+            return distributed.Client.current()
         except ValueError:
             raise RuntimeError(
                 "backend='dask' needs a Dask client, and there is none, or it is closed: make one "
@@ -133,6 +133,7 @@ class Cluster:
                     return aligned(self.client.gather(futures))
                 except TimeoutError:
                     alone = 0.0 if self._workers() else alone + _LOOK
+                    self.client.run_on_scheduler(freed)
                 if alone >= _ALONE:
                     raise RuntimeError(
                         f"The Dask cluster has had no workers for {alone:.0f} s: start some, then "

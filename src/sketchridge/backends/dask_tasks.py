@@ -19,6 +19,7 @@ __all__ = [
     "aligned",
     "collected",
     "filled",
+    "freed",
     "function_of_rows",
     "itself",
     "on_block",
@@ -74,6 +75,21 @@ def _opened(backend: Backend, operand: Any) -> Any:
         placed.largest = largest
         return placed
     return operand
+
+
+def freed(dask_scheduler: Any) -> None:
+    """Let tasks for a worker that is gone go to any.
+
+    Dask does so itself, but not for tasks that came while there was no worker at all: where one
+    comes back at another address, they would wait for ever.
+    """
+    waiting = [ts.key for ts in dask_scheduler.unrunnable if ts.loose_restrictions]
+    if not waiting or not dask_scheduler.running:
+        return
+    dask_scheduler.set_restrictions(dict.fromkeys(waiting))
+    worker = next(iter(dask_scheduler.running))
+    ready = dask_scheduler.bulk_schedule_unrunnable_after_adding_worker(worker)
+    dask_scheduler.transitions(ready, stimulus_id="sketchridge-freed")
 
 
 # With whole blocks
