@@ -32,7 +32,7 @@ def rows_there(estimator: Any, X: Any) -> Any:
     if not named and getattr(spec, "name", None) != "dask":
         return X.compute()
     rows = points_there(X, spec)
-    if isinstance(rows, np.ndarray):
+    if not hasattr(rows, "gathered"):
         return X.compute()
     _remember(estimator, X, rows.shape[1], reset=True)
     if not rows.gathered(_is_finite).all():
@@ -46,13 +46,13 @@ def points_there(X: Any, spec: Any) -> Any:
     backend: Any = spec if getattr(spec, "name", None) == "dask" else as_backend("dask")
     _check_table(X)
     array = _known_lengths(X)
+    if array.shape[0] <= backend.limit:
+        return np.asarray(X.compute())
     if array.dtype.kind not in "biuf":
         raise ValueError(
             f"X has columns that are no numbers (together of type {array.dtype}): encode or drop "
             "them first."
         )
-    if array.shape[0] <= backend.limit:
-        return np.asarray(X.compute())
     return backend.rows_of(array)
 
 

@@ -18,7 +18,7 @@ _KEPT = 2**24  # bytes of a part of the pool up to which a store keeps a copy
 def part_of(pool: Pool, number: int) -> Part:
     """A part of a pool, for the store."""
     points = pool.part(number)
-    here = isinstance(points, np.ndarray)  # and not on a cluster
+    here = not hasattr(points, "gathered")  # but on a cluster
     kept = points if here and points.nbytes <= _KEPT else None
     return Part(len(points), pool.fingerprints[number], kept)
 
