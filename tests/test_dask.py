@@ -140,6 +140,27 @@ def test_one_worker_and_two_agree_bit_for_bit(settings):
         np.testing.assert_array_equal(two[name], value)
 
 
+@pytest.mark.slow
+def test_four_workers_agree_bit_for_bit_with_two():
+    client = new_client(4)
+    try:
+        two, four = (
+            answers(fitted(blocks(client=c), **FITS["intercept"]))
+            for c in (shared_client(), client)
+        )
+    finally:
+        stopped(client)
+    for name, value in two.items():
+        np.testing.assert_array_equal(four[name], value)
+
+
+def test_blocks_are_handled_by_another_backend():
+    """By PyTorch, on the workers' GPU where there is one."""
+    here = fitted("numpy", **FITS["intercept"])
+    there = fitted(DaskBlocks(shared_client(), inner="torch", rows=2500), **FITS["intercept"])
+    assert_agree(answers(there), answers(here))
+
+
 def clients() -> list[Client]:
     return [few_workers(), shared_client()]
 
