@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 
 from docutils import nodes
+from numpydoc.docscrape_sphinx import SphinxDocString
 from sphinx.addnodes import pending_xref
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
@@ -51,6 +52,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings name types, shapes and units
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+toc_object_entries_show_parents = "hide"  # `fit` in the contents, not `SketchedKernelRidge.fit()`
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -65,6 +67,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "show_signature": False,
     "write_computation_times": False,
+    "capture_repr": (),  # what a script prints, and no <Axes: ...>
 }
 
 html_theme = "pydata_sphinx_theme"
@@ -73,7 +76,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_extra_path = ["paper/report.html"]
 html_show_sourcelink = False
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "tour": [], "which-variance": []}  # they have no pages below
 html_theme_options = {
     "github_url": "https://github.com/sketchridge/sketchridge",
     "show_prev_next": True,
@@ -81,7 +84,8 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": ["page-toc"],
+    # The drawing of the house and the table of claims need the width.
+    "secondary_sidebar_items": {"**": ["page-toc"], "architecture": [], "paper-claims": []},
 }
 
 default_role = "py:obj"  # `name` in a docstring
@@ -111,6 +115,29 @@ class PagesByName(SphinxPostTransform):
                 literal.replace_self(link)
 
 
+class NoEmptyEnds(SphinxPostTransform):
+    """A block of code ends with its last line: doctest wants an empty one after it."""
+
+    default_priority = 5
+
+    def run(self, **_: object) -> None:
+        for block in self.document.findall(nodes.literal_block):
+            if block.rawsource == block.astext():  # and not one of parsed markup
+                block.rawsource = block.rawsource.rstrip()
+                block.children = [nodes.Text(block.rawsource)]
+
+
+_process = SphinxDocString._process_param
+
+
+def whole_description(
+    self: SphinxDocString, name: str, lines: list[str], fake_autosummary: bool
+) -> tuple[str, list[str]]:
+    """What the class says of an attribute, in full, and not the first line of its property."""
+    shown, first = _process(self, name, lines, fake_autosummary)
+    return shown, lines or first
+
+
 def plain_marks(app: object, what: str, name: str, item: object, _: object, lines: list) -> None:
     """Bars and underscores in the text of docstrings are themselves, and no markup."""
     code = False
@@ -125,5 +152,7 @@ def plain_marks(app: object, what: str, name: str, item: object, _: object, line
 
 
 def setup(app: object) -> None:
+    SphinxDocString._process_param = whole_description
     app.add_post_transform(PagesByName)  # type: ignore[attr-defined]
+    app.add_post_transform(NoEmptyEnds)  # type: ignore[attr-defined]
     app.connect("autodoc-process-docstring", plain_marks, priority=900)  # type: ignore[attr-defined]
