@@ -9,7 +9,7 @@ from sketchridge import make_model
 from sketchridge.model_plots import plot_effect, plot_influence
 from sketchridge.tables.demo import houses
 
-table = houses(200, seed=1)
+table = houses(200, seed=1).drop("sale")  # its numbers only name the rows
 model = make_model(table, "price")
 plot_influence(model)
 

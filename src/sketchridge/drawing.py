@@ -147,7 +147,7 @@ def axes_for(ax: Axes | None) -> Axes:
         from matplotlib import pyplot
     except ImportError as error:
         raise ImportError(MISSING) from error
-    return pyplot.subplots()[1]
+    return pyplot.subplots(layout="constrained")[1]
 
 
 def new_panels(columns: int) -> list[Axes]:
