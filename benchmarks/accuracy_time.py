@@ -52,7 +52,7 @@ class Look:
     """
 
     name: str
-    colour: str
+    color: str
     marker: str
     place: tuple[float, float]
     end: int = 0
@@ -321,9 +321,9 @@ def scaling_rows(results: dict[str, list[Cell]]) -> list[dict[str, object]]:
             "dense / ours": f"{dense.seconds / ours.seconds:.2f}×",
             "worst error": _number(ours.worst),
             "ours: fit (s)": _number(ours.fit_seconds),
-            "ours: a point (ms)": _number(1000 * ours.variance_seconds / POINTS),
+            "ours: per point (ms)": _number(1000 * ours.variance_seconds / POINTS),
             "dense: fit (s)": _number(dense.fit_seconds),
-            "dense: a point (ms)": _number(1000 * dense.variance_seconds / POINTS),
+            "dense: per point (ms)": _number(1000 * dense.variance_seconds / POINTS),
             "break-even (points)": break_even(ours, dense),
         }
         for name, cells in results.items()
@@ -493,7 +493,7 @@ def draw_panel(ax: Any, cells: Sequence[Cell]) -> None:
         width = 2.6 if family == V1 else 1.6
         ax.plot(
             *zip(*points, strict=True),
-            color=look.colour,
+            color=look.color,
             marker=look.marker,
             linewidth=width,
             markersize=7,
@@ -527,7 +527,7 @@ def _write(
 
     side = "center" if offset[0] == 0 else "left" if offset[0] > 0 else "right"
     style = {
-        "color": look.colour,
+        "color": look.color,
         "path_effects": [withStroke(linewidth=2.5, foreground="white")],
         "zorder": 5,
         **font,

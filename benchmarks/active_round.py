@@ -212,7 +212,7 @@ def main() -> None:
             common.markdown_table(table),
             f"The same round with {LABELS // (4 * part):,} labels as the pool grows:",
             common.markdown_table(growth),
-            f"As a line: {fixed:.2g} s and {1e6 * a_point:.2g} µs a point.",
+            f"As a line: {fixed:.2g} s and {1e6 * a_point:.2g} µs per point.",
             f"A memory-mapped pool of {LARGE // part:,} × {FEATURES} with {LARGE_BATCH:,} and "
             f"then as many labels more, m = {LARGE_ROWS}: first scores {large['first']:.0f} s, "
             f"second {large['second']:.0f} s; the statistics are "

@@ -75,7 +75,7 @@ def settings(folder: Path | None) -> Iterator[Setting]:
 
 
 def points(name: str, n: int, folder: Path | None) -> Array:
-    """Standardised points: up to n for training, and further ones to ask about."""
+    """Standardized points: up to n for training, and further ones to ask about."""
     rng = np.random.default_rng(0)
     total = n + ASKED
     if name == "line":
@@ -88,8 +88,8 @@ def points(name: str, n: int, folder: Path | None) -> Array:
         X = rng.random((total, 5))
     elif name == "clusters":
         sizes = rng.geometric(0.08, size=total)
-        centres = rng.standard_normal((sizes.max() + 1, 4)) * 3
-        X = centres[sizes] + 0.3 * rng.standard_normal((total, 4))
+        centers = rng.standard_normal((sizes.max() + 1, 4)) * 3
+        X = centers[sizes] + 0.3 * rng.standard_normal((total, 4))
     elif name == "tails":
         X = rng.standard_t(2.5, size=(total, 3))
     else:
@@ -293,10 +293,10 @@ def figure(path: Path, rows: list[Row]) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    colours = {"v2": "#d1495b", "v3": "#8d6a9f", "vbar": "#0b6e4f", "vtheta": "#edae49"}
+    colors = {"v2": "#d1495b", "v3": "#8d6a9f", "vbar": "#0b6e4f", "vtheta": "#edae49"}
     fig, axes = plt.subplots(1, 2, figsize=(9, 3.8), sharey=True)
     for ax, level, title in zip(axes, (50, 95), ("typical point", "95% of points"), strict=True):
-        for kind, colour in colours.items():
+        for kind, color in colors.items():
             some = [
                 [
                     r[f"{kind}_{level}"]
@@ -308,9 +308,9 @@ def figure(path: Path, rows: list[Row]) -> None:
             low, middle, high = (
                 [float(np.quantile(s, q)) for s in some] for q in (0.25, 0.5, 0.75)
             )
-            ax.fill_between(MULTIPLES, low, high, color=colour, alpha=0.15, linewidth=0)
+            ax.fill_between(MULTIPLES, low, high, color=color, alpha=0.15, linewidth=0)
             label = NAMES[kind].replace("V_θ", r"V$_\theta$")
-            ax.plot(MULTIPLES, middle, color=colour, marker="o", label=label)
+            ax.plot(MULTIPLES, middle, color=color, marker="o", label=label)
         ax.set(yscale="log", xlabel=r"sketch size m / s$_\lambda$", xticks=MULTIPLES)
         ax.set_title(title, loc="left", fontsize=11)
         ax.grid(color="0.92")

@@ -69,10 +69,10 @@ def uniform_rows(count: int, _: Path) -> Array:
 
 
 def clustered_rows(count: int, _: Path) -> Array:
-    """Clusters with centres 3·N(0, I) and spread 0.15."""
+    """Clusters with centers 3·N(0, I) and spread 0.15."""
     rng = np.random.default_rng(0)
-    centres = 3 * rng.standard_normal((CLUSTERS, 5))
-    return centres[rng.integers(CLUSTERS, size=count)] + 0.15 * rng.standard_normal((count, 5))
+    centers = 3 * rng.standard_normal((CLUSTERS, 5))
+    return centers[rng.integers(CLUSTERS, size=count)] + 0.15 * rng.standard_normal((count, 5))
 
 
 def flight_rows(count: int, folder: Path) -> Array:
@@ -94,7 +94,7 @@ SETS = {
 
 
 def run_dense(data: Data, *, bandwidth: float, lam: float) -> tuple[Any, Array]:
-    """V1 for unit noise by a dense factorisation."""
+    """V1 for unit noise by a dense factorization."""
     model = exact_ridge(bandwidth=bandwidth, alpha=len(data.X) * lam, noise_variance=1.0)
     model.fit(data.X, data.y)
     return model, model.variance(data.X_test, kind="v1")

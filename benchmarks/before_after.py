@@ -149,7 +149,7 @@ def _make_data(path: Path, flights: Path | None) -> str:
         rows = rng.choice(len(data["y"]), 25_000, replace=False)
         X = data["X"][rows].astype(float)
         y = data["y"][rows].astype(float)
-        source = "flights of 2008, eight standardised variables"
+        source = "flights of 2008, eight standardized variables"
     else:
         X = rng.standard_normal((25_000, 8))
         y = np.sin(X[:, 0]) * X[:, 1] + X[:, 2] ** 2 + rng.standard_normal(25_000)

@@ -42,7 +42,7 @@ __all__ = [
 T = TypeVar("T")
 RESULTS = Path(__file__).parent / "results"
 _PACKAGES = ("sketchridge", "numpy", "scipy", "scikit-learn", "torch", "gpytorch")
-_COLOURS = ("#0b6e4f", "#d1495b", "#2e4057", "#8d6a9f", "#e08e45", "#4f9dc4", "#7a7a7a")
+_COLORS = ("#0b6e4f", "#d1495b", "#2e4057", "#8d6a9f", "#e08e45", "#4f9dc4", "#7a7a7a")
 _MARKERS = "osD^vPX"
 
 
@@ -195,11 +195,11 @@ def loglog_figure(
     heights = _spread([ts[-1] for _, ts in series.values()], *ax.get_ylim())
     edge = sizes[-1] * (sizes[-1] / sizes[0]) ** 0.06
     for i, ((name, (ns, ts)), height) in enumerate(zip(series.items(), heights, strict=True)):
-        colour = _COLOURS[i % len(_COLOURS)]
+        color = _COLORS[i % len(_COLORS)]
         ax.plot(
             ns,
             ts,
-            color=colour,
+            color=color,
             marker=_MARKERS[i % len(_MARKERS)],
             markersize=5,
             linewidth=2.8 if i == 0 else 1.6,
@@ -208,7 +208,7 @@ def loglog_figure(
         ax.plot(
             [ns[-1], edge],
             [ts[-1], height],
-            color=colour,
+            color=color,
             linewidth=0.7,
             linestyle=":",
             clip_on=False,
@@ -219,7 +219,7 @@ def loglog_figure(
             (edge, height),
             (4, 0),
             textcoords="offset points",
-            color=colour,
+            color=color,
             va="center",
             fontsize=9,
             weight=weight,

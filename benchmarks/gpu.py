@@ -88,7 +88,7 @@ def ceilings(factors: torch.dtype, values: torch.dtype) -> tuple[float, float]:
 
 
 def coordinates(X: np.ndarray) -> torch.Tensor:
-    """Centred and scaled points u on the card, for which k(x, z) = exp(−‖u − v‖²)."""
+    """Centered and scaled points u on the card, for which k(x, z) = exp(−‖u − v‖²)."""
     U = (X - X.mean(axis=0)) / (np.sqrt(2) * BANDWIDTH)
     return torch.as_tensor(U, device="cuda")
 
@@ -117,7 +117,7 @@ def reference(X: np.ndarray, rows: np.ndarray, V: torch.Tensor) -> torch.Tensor:
 
 
 def rates(n: int) -> tuple[list[Row], list[common.Claim], str]:
-    """Correctness first, then evaluations a second of every mode and width."""
+    """Correctness first, then evaluations per second of every mode and width."""
     rng = np.random.default_rng(0)
     X = rng.random((n, FEATURES))
     kernel = Gaussian(BANDWIDTH).fitted(X)
@@ -410,21 +410,21 @@ def ten_million(n: int) -> tuple[list[Row], list[common.Claim]]:
 
 
 def roofline_figure(path: Path, rows: list[Row], device: str) -> None:
-    """Evaluations a second by width: what was reached, under the ceiling of each mode."""
+    """Evaluations per second by width: what was reached, under the ceiling of each mode."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     figure, ax = plt.subplots(figsize=(8, 5))
-    for mode, colour in zip(PASSES, ("#0b6e4f", "#d1495b", "#2e4057", "#edae49"), strict=True):
+    for mode, color in zip(PASSES, ("#0b6e4f", "#d1495b", "#2e4057", "#edae49"), strict=True):
         mine = [row for row in rows if row["mode"] == mode]
         widths = [row["m"] for row in mine]
         ax.plot(
             widths,
             [row["rate"] / 1e12 for row in mine],
             "o-",
-            color=colour,
+            color=color,
             label=f"{mode}, reached",
             linewidth=2,
         )
@@ -432,7 +432,7 @@ def roofline_figure(path: Path, rows: list[Row], device: str) -> None:
             widths,
             [row["ceiling"] / 1e12 for row in mine],
             "--",
-            color=colour,
+            color=color,
             label=f"{mode}, ceiling",
             linewidth=1.2,
         )
@@ -446,7 +446,7 @@ def roofline_figure(path: Path, rows: list[Row], device: str) -> None:
         xscale="log",
         yscale="log",
         xlabel="columns m of the sketch",
-        ylabel="10¹² kernel evaluations a second",
+        ylabel="10¹² kernel evaluations per second",
     )
     ax.set_xticks(list(WIDTHS), [str(m) for m in WIDTHS])
     ax.minorticks_off()

@@ -9,7 +9,7 @@ many labels. Errors are root mean squares on the test rows. Labels saved: the la
 uniform draws have the same error, by the mean of their log errors over seeds, against those of the
 strategy, as a geometric mean over rounds.
 
-The peers choose in their own way: scikit-activeml's `GreedySamplingX` in standardised features,
+The peers choose in their own way: scikit-activeml's `GreedySamplingX` in standardized features,
 LCMD (Holzmüller et al., 2023; bmdal_reg's default, written out here since its release 3.0.2 does
 not import with NumPy 2) in features of the campaign's kernel.
 """
@@ -56,7 +56,7 @@ OURS = {  # acquisition and score
 LANDMARKS = 512  # of the features in which LCMD measures distances
 _KNOWN_AS = {PAPERS: " (the class's default)", DEFAULT: " (the command line's default)"}
 WORST, WANTED = 1.03, 0.90  # of the labels of uniform draws
-FALLS = 0.05  # of the error: a table on which it falls by less is not learnt with so few labels
+FALLS = 0.05  # of the error: a table on which it falls by less is not learned with so few labels
 DRAWS = 1000  # of seeds, for standard errors
 
 
@@ -220,16 +220,16 @@ def report(rows: Rows, out: Path, command: str, machine: str) -> None:
     ]
     ends = [{"table": t} | {s: _last(rows, t, s) for s in [UNIFORM, *strategies]} for t in tables]
     totals = [_total({t: found[t, s] for t in tables}, s) for s in strategies]
-    learnt = [t for t in tables if _fall(rows, t) > FALLS]
+    learned = [t for t in tables if _fall(rows, t) > FALLS]
     claims = []
-    for s, some in [(s, some) for some in (tables, learnt) for s in strategies]:
+    for s, some in [(s, some) for some in (tables, learned) for s in strategies]:
         values = [one[0] for t in some if (one := found[t, s]) is not None]
         worst, much = max(values), sum(v <= WANTED for v in values)
         sentence = (
             f"{s}{_KNOWN_AS.get(s, '')}: never more than 3% more labels than "
             f"uniform draws (worst {worst - 1:+.1%}), and 10% fewer on half of the tables (on "
             f"{much} of {len(values)})"
-            + (", of tables that are learnt at all" if some is learnt else "")
+            + (", of tables that are learned at all" if some is learned else "")
         )
         holds = worst <= WORST and 2 * much >= len(values)
         claims.append(common.Claim(sentence, holds))

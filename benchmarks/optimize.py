@@ -2,7 +2,7 @@
 
     python benchmarks/optimize.py --jobs 16
 
-Branin and Hartmann-6, to be maximised, without noise. All begin with the same points; then one
+Branin and Hartmann-6, to be maximized, without noise. All begin with the same points; then one
 label at a time until the best is within 5% of (optimum − median of the first labels) of the
 optimum. Ours chooses among a pool of 32,768 Sobol points, to which 1,000 candidates around the
 best so far are added with each label, as a laboratory would refine its table: of a million Sobol
@@ -238,7 +238,7 @@ def report(rows: Rows, out: Path, command: str, machine: str) -> None:
                     "median": f"{np.median(counts):.0f}",
                     "10% to 90%": "{:.0f} to {:.0f}".format(*np.quantile(counts, (0.1, 0.9))),
                     "not found": sum(not r["found"] for r in some),
-                    "seconds a label": f"{_pace(some):.2f}",
+                    "seconds per label": f"{_pace(some):.2f}",
                 }
             )
         peers = [value for method, value in labels.items() if method != OURS]

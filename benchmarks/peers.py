@@ -1,6 +1,6 @@
 """What the benchmark of prediction compares with: boosting, Gaussian processes, feature machines.
 
-Each function learns from X (n, d), y (n,), both standardised, and predicts the test rows Z, z.
+Each function learns from X (n, d), y (n,), both standardized, and predicts the test rows Z, z.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def lightgbm(X: Array, y: Array, Z: Array, z: Array, seed: int) -> Found:
 
 
 def quantile_boosting(X: Array, y: Array, Z: Array, z: Array, seed: int) -> Found:
-    """Conformalised quantile regression: a quarter of the rows calibrates."""
+    """Conformalized quantile regression: a quarter of the rows calibrates."""
     n = 3 * len(X) // 4
     make = HistGradientBoostingRegressor
     options = {"max_iter": 300, "learning_rate": 0.05, "random_state": seed}

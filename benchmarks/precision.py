@@ -54,7 +54,7 @@ whatever `dtype` says. Rounding in the products is magnified by E₁/λ (E₁ th
 K): the tables show by how much V2 is off.
 
 The model of `precision.magnified` is `ε·max(4, u²)·E₁/λ`, with ε = 1.2e-7 and u² the
-largest squared norm of a training point in the kernel's coordinates (centred and divided by the
+largest squared norm of a training point in the kernel's coordinates (centered and divided by the
 bandwidth; 0 for kernels that are not functions of a Euclidean distance); it is infinite where
 squares of kernel values could leave the range of float32. `dtype="auto"` fits in float64 and then
 uses float32
@@ -71,7 +71,7 @@ table shows what that means."""
 HEADS = {
     VARIANCES: '## float32 variances after a float64 fit, as `dtype="auto"` has them',
     EVERYTHING: '## `dtype="float32"`: the sketched sums G Sᵀ in float32 too\n\n'
-    "Landmark sketches such as rpcholesky are factorised in float64 in any case: their rows would "
+    "Landmark sketches such as rpcholesky are factorized in float64 in any case: their rows would "
     "be those above.",
 }
 

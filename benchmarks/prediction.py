@@ -3,7 +3,7 @@
     python benchmarks/prediction.py --data ../shared/data --lanes 6 --gpu-lanes 4
 
 Every table of the folder, 20,000 flights and the weather, over some splits: 80% of the rows (20,000
-at most) to learn from, the others (5,000 at most) to test; X and y standardised by the former.
+at most) to learn from, the others (5,000 at most) to test; X and y standardized by the former.
 Peers that are not installed are left out; keggdirected, which repeats most of its test rows, is
 there for its time only. Errors are in standard deviations of y; the interval score is that of 95%
 intervals, the log density natural and per observation.
@@ -64,7 +64,7 @@ def table(name: str, folder: Path) -> tuple[Array, Array]:
 
 
 def split(X: Array, y: Array, seed: int) -> tuple[Array, Array, Array, Array]:
-    """Training and test rows, standardised by the former."""
+    """Training and test rows, standardized by the former."""
     order = np.random.default_rng(seed).permutation(len(X))
     n = min(4 * len(X) // 5, LARGEST)
     train, test = order[:n], order[n : n + TESTED]

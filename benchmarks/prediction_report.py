@@ -219,7 +219,7 @@ def _score_claim(found: Results) -> Claim:
 
     also = f", with varying noise {wins(VARYING)}" if VARYING in found.methods else ""
     return Claim(
-        "interval score below conformalised quantile boosting's on 6 of 8 tables "
+        "interval score below conformalized quantile boosting's on 6 of 8 tables "
         f"(found {wins(OURS)} of {len(found.scored)}{also})",
         wins(OURS) >= 6,
     )

@@ -380,7 +380,7 @@ def main() -> None:
         "fit and variances together, the median of as many repeats as said; each method runs in "
         "its own process, after a warm-up. Errors are relative: of V2 against V1 for sketchridge, "
         "of the posterior variance against the exact one for GPR and GPyTorch. Peak is the growth "
-        "of the process over what it held before. GPyTorch exact factorises by Cholesky, which is "
+        "of the process over what it held before. GPyTorch exact factorizes by Cholesky, which is "
         "faster here than its default of conjugate gradients; LOVE has its default settings."
     )
     parts = [

@@ -1,10 +1,10 @@
-"""Bayesian optimisation with BoTorch on a model of a million rows, with a picture.
+"""Bayesian optimization with BoTorch on a model of a million rows, with a picture.
 
     python examples/botorch_million.py [ROWS]
 
 A million noisy measurements of a function of two variables are fitted once, with m = 200
 landmarks. BoTorch then looks for the best place to measure next: its expected improvement takes
-O(m²) a point, however many rows there are. It needs `pip install 'sketchridge[botorch,plot]'`.
+O(m²) per point, however many rows there are. It needs `pip install 'sketchridge[botorch,plot]'`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ INITIAL = 200  # labels of a campaign at the start
 BATCH = 200  # labels in each round
 ROUNDS = 8
 SEEDS = 3
-COLOURS = {"weighted": "#1f5a8a", "uniform": "#c8443c"}
+COLORS = {"weighted": "#1f5a8a", "uniform": "#c8443c"}
 
 
 def ridge(random_state: int | None) -> SketchedKernelRidge:
@@ -134,14 +134,14 @@ def campaign_figure(X: Array, y: Array, X_test: Array, y_test: Array) -> Any:
     """Test error against labels: each repetition thin, their mean thick."""
     figure, (ax,) = new_figure(size=(7, 4.2))
     labels = INITIAL + BATCH * np.arange(ROUNDS + 1)
-    for acquisition, colour in COLOURS.items():
+    for acquisition, color in COLORS.items():
         runs = np.array(
             [campaign(X, y, X_test, y_test, acquisition, seed) for seed in range(SEEDS)]
         )
         mean = runs.mean(axis=0)
         name = f"{acquisition} (mean of {SEEDS})"
-        ax.plot(labels, runs.T, color=colour, alpha=0.3, linewidth=1)
-        ax.plot(labels, mean, color=colour, marker="o", linewidth=2, label=name)
+        ax.plot(labels, runs.T, color=color, alpha=0.3, linewidth=1)
+        ax.plot(labels, mean, color=color, marker="o", linewidth=2, label=name)
         print(
             f"{acquisition:<14} test RMSE {mean[0]:.2f} with {labels[0]} labels, "
             f"{mean[-1]:.2f} with {labels[-1]:,}"

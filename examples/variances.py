@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from sketchridge import SketchedKernelRidge
 
 Array = np.ndarray
-BLUE, RED, GREY = "#1f5a8a", "#c8443c", "#6b7280"
+BLUE, RED, GRAY = "#1f5a8a", "#c8443c", "#6b7280"
 
 
 def truth(x: Array) -> Array:
@@ -73,7 +73,7 @@ def draw(
         ax.fill_between(grid, low, high, color=BLUE, alpha=0.25, linewidth=0)
         ax.plot(grid, truth(grid), color=RED, linewidth=1.2, linestyle="--", label="truth")
         ax.plot(grid, mean, color=BLUE, linewidth=2, label="mean")
-        ax.scatter(x, y, s=9, color=GREY, alpha=0.7, linewidth=0, label="data")
+        ax.scatter(x, y, s=9, color=GRAY, alpha=0.7, linewidth=0, label="data")
         question, call = name.split("\n")
         ax.set_title(question, fontsize=11, fontweight="bold", loc="left")
         share = f"holds {held[name]:.0%} of new observations"

@@ -18,11 +18,11 @@ from sketchridge.query import AtPoints
 from sketchridge.ridge import Ridge
 
 Array = np.ndarray
-TOLERANCE = {"float64": 1e-10, "float32": 5e-5, "pcg": 1e-7, "per cent": 0.03}
+TOLERANCE = {"float64": 1e-10, "float32": 5e-5, "pcg": 1e-7, "percent": 0.03}
 
 
 def tol(kind: str | np.dtype = "float64") -> float:
-    """The relative error allowed: by dtype, or a few per cent where the problem itself is
+    """The relative error allowed: by dtype, or a few percent where the problem itself is
     ill-conditioned."""
     return TOLERANCE[str(kind)]
 

@@ -1,7 +1,7 @@
 """How far rounding in float64 may put a library off: the tolerances of the multiprecision tests.
 
 Kernel values are off by ε' = C·ε of their size, C = 100. That moves G by ν = ε'·spread·tr G (in
-any norm), where spread is the largest ‖u‖² of the centred points in bandwidths, 1 for dot products;
+any norm), where spread is the largest ‖u‖² of centered points in bandwidths, 1 for dot products;
 and k_x by ε'·spread·‖k_x‖, or ε'·√(k(x,x) tr G) for dot products. In a sketch it moves S G Sᵀ (rows
 of S of unit length) by ν as well: directions of S G Sᵀ well below ν are lost, and Ĝ moves by about
 tr(Ĝ − Ĝ_ν), where Ĝ_ν has (S G Sᵀ + ν)⁻¹ in its middle. To first order, weights ℓ then move by

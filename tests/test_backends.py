@@ -324,7 +324,7 @@ def test_empty_sets(row: BackendCase, case: KernelCase):
 @every_backend
 @pytest.mark.parametrize("kernel", [Gaussian(0.9), Matern32(1.2), Laplacian(1.5)], ids=repr)
 def test_an_offset_of_the_data_costs_no_accuracy(row: BackendCase, kernel):
-    """Years and dates: the kernel is centred when fitted, and cdist subtracts before it squares."""
+    """Years and dates: a fitted kernel is centered, and cdist subtracts before it squares."""
     X, Z = normal(20, 3) + 1e4, normal(30, 3, seed=1) + 1e4
     problem = Problem(row, kernel.fitted(Z), X, Z)
     problem.K = kernel(X, Z)
@@ -339,7 +339,7 @@ def test_an_offset_of_the_data_costs_no_accuracy(row: BackendCase, kernel):
     "case", [c for c in KERNEL_CASES if c.kernel.geometry == "distance"], ids=str
 )
 def test_points_far_away_from_the_others_are_as_near_to_each_other(row, case: KernelCase, size):
-    """The data are centred on their bulk: a cluster far from it must not lose its distances."""
+    """The data are centered on their bulk: a cluster far from it must not lose its distances."""
     X = np.concatenate([case.points(12), np.round(case.points(9, seed=1), 3) + size])
     problem = Problem(row, case.fitted(case.points(12)), X, X)
     problem.check_products()

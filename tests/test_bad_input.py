@@ -67,7 +67,7 @@ BAD_DATA = {
     "strings in X": (with_entry(X, "red", object), y, TEXT + "'red': encode text"),
     "strings in y": (X, with_entry(y, "high", object), TEXT + "'high'"),
     "strings in a table": (
-        pd.DataFrame(X, columns=["a", "b", "c"]).assign(colour="blue"),
+        pd.DataFrame(X, columns=["a", "b", "c"]).assign(color="blue"),
         y,
         TEXT + "'blue': encode text",
     ),

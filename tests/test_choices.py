@@ -24,7 +24,7 @@ from sketchridge.kernels import Gaussian
 @makers
 @pytest.mark.parametrize("criterion", ["gcv", "loo"])
 @intercepts
-def test_alpha_minimises_its_criterion(make, criterion, fit_intercept):
+def test_alpha_minimizes_its_criterion(make, criterion, fit_intercept):
     model = make(alpha=criterion, fit_intercept=fit_intercept).fit(X, y)
     path = model.path_  # at n = 80 the sketch grows to the numerical rank
     best = path.lam[np.argmin(path.gcv)]
@@ -89,14 +89,14 @@ def test_gcv_and_leave_one_out_scores_are_those_of_the_definition(make, h, fit_i
 @pytest.mark.parametrize(("criterion", "score"), [("gcv", gcv), ("loo", leave_one_out)])
 @pytest.mark.parametrize("seed", range(2))
 def test_the_chosen_penalty_is_as_good_as_any(make, seed, criterion, score, h, fit_intercept):
-    """The criterion, computed without cancellation, is at the chosen λ within a few per cent of its
+    """The criterion, computed without cancellation, is at the chosen λ within a few percent of its
     minimum over the grid."""
     b = np.random.default_rng([5, seed]).standard_normal(N) + np.sin(3 * X[:, 0])
     model = make(bandwidth=h, alpha=criterion, fit_intercept=fit_intercept).fit(X, b)
     mu, U = np.linalg.eigh(kernel_matrix(X, X, h))
     grid = [model.lambda_, *model.path_.lam[40:]]
     scores = [score(smoother_complement(mu, U, N * lam, fit_intercept), b) for lam in grid]
-    assert scores[0] <= min(scores) * (1 + tol("per cent"))
+    assert scores[0] <= min(scores) * (1 + tol("percent"))
 
 
 @full_makers

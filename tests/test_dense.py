@@ -161,7 +161,7 @@ def test_gp_is_the_posterior_variance_of_a_gaussian_process(weighted):
 
 @with_and_without_intercept
 @pytest.mark.parametrize("columns", [1, 7, 24, 25, 26])
-def test_blocks_of_the_factorisation_change_nothing(columns, fit_intercept, monkeypatch):
+def test_blocks_of_the_factorization_change_nothing(columns, fit_intercept, monkeypatch):
     ridge, X_new, _, _, _ = problem(KERNEL_CASES[0], fit_intercept, uneven(N))
     monkeypatch.setattr(cholesky, "COLUMNS", columns)
     other = problem(KERNEL_CASES[0], fit_intercept, uneven(N))[0]
@@ -182,13 +182,13 @@ def test_the_factor_is_a_cholesky_factor():
 
 
 @with_and_without_intercept
-def test_a_solution_that_was_saved_predicts_without_factorising(fit_intercept, monkeypatch):
+def test_a_solution_that_was_saved_predicts_without_factorizing(fit_intercept, monkeypatch):
     ridge, X_new, Y, _, _ = problem(KERNEL_CASES[0], fit_intercept, uneven(N))
     saved = (ridge.coefficients, ridge.offset)
     again = DenseRidge(ridge.sample, Y, LAM, fit_intercept, saved)
     query = at(ridge, X_new)
     with monkeypatch.context() as patch:
-        patch.setattr(NumpyTiles, "dense", lambda *_: pytest.fail("factorised"))
+        patch.setattr(NumpyTiles, "dense", lambda *_: pytest.fail("factorized"))
         np.testing.assert_array_equal(again.mean(query), ridge.mean(query))
     np.testing.assert_array_equal(again.v1(query), ridge.v1(query))
 

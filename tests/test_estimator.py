@@ -290,7 +290,7 @@ def test_posterior_variance_is_bias_plus_variance(name, fit_intercept):
 
 @full_makers
 def test_intercept_solves_the_joint_system(make):
-    """[K + λI  1; 1ᵀ  0] [z; b/n] = [y/n; 0], the stationary point of the penalised sum with a free
+    """[K + λI  1; 1ᵀ  0] [z; b/n] = [y/n; 0], the stationary point of the penalized sum with a free
     constant."""
     ones = np.ones((N, 1))
     bordered = np.block(

@@ -48,7 +48,7 @@ def test_up_to_4096_rows_the_sketched_estimator_is_the_exact_one(fit_intercept, 
 
 @pytest.fixture
 def iterated(monkeypatch):
-    """As for rows too many to factorise their matrix."""
+    """As for rows too many to factorize their matrix."""
     monkeypatch.setattr(selection, "_COMPLETE", 100)
     monkeypatch.setattr(NumpyTiles, "dense_rows", 0)
 

@@ -661,7 +661,7 @@ def test_an_exact_fit_is_dense_algebras(fit_intercept, weighted):
 
 @pytest.mark.parametrize("criterion", ["gcv", "loo"])
 @with_and_without_intercept
-def test_an_exact_fit_chooses_the_minimiser_on_its_grid(criterion, fit_intercept):
+def test_an_exact_fit_chooses_the_minimizer_on_its_grid(criterion, fit_intercept):
     X, Y, w = given_rows()
     Y = 3 * np.sin(X[:, :1]) + targets(N) / np.sqrt(w)[:, None]
     model = fit_exact(exact_settings(alpha=criterion, fit_intercept=fit_intercept), X, Y, w)

@@ -26,7 +26,7 @@ def fitted(kernel="matern32", bandwidth=1.0, alpha=1e-2, solver="sketch", **opti
 
 @pytest.fixture
 def large(monkeypatch):
-    """As for rows so many that the matrix is not factorised and the time is foreseen."""
+    """As for rows so many that the matrix is not factorized and the time is foreseen."""
     monkeypatch.setattr(selection, "_COMPLETE", 100)
     monkeypatch.setattr(NumpyTiles, "dense_rows", 0)
     monkeypatch.setattr(solution, "_LARGE", 100)

@@ -28,7 +28,7 @@ def contrasts(t: int, rng: np.random.Generator) -> Array:
     return A
 
 
-def with_a_neighbour(problem: RandomProblem, rng: np.random.Generator) -> RandomProblem:
+def with_a_neighbor(problem: RandomProblem, rng: np.random.Generator) -> RandomProblem:
     """The first point once more, all but where it was, in place of the third from the end."""
     step = problem.X_new[0] * (1 + 1e-7 * rng.standard_normal(problem.X_new.shape[1]))
     problem.X_new[-3] = step
@@ -39,7 +39,7 @@ def with_a_neighbour(problem: RandomProblem, rng: np.random.Generator) -> Random
 def violations(seed: int, **options: Any) -> list[str]:
     """Which bounds of a random problem do not hold."""
     rng = np.random.default_rng([3, seed])
-    problem = with_a_neighbour(random_problem(seed, **options), rng)
+    problem = with_a_neighbor(random_problem(seed, **options), rng)
     model = problem.model
     A = contrasts(len(problem.X_new), rng)
     exact = problem.contrast_std(A)

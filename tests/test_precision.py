@@ -92,7 +92,7 @@ def test_rounding_bounds_what_products_do_to_the_kernel_matrix(case: KernelCase,
 
 
 @pytest.mark.parametrize("offset", [0.0, 30.0, 300.0])
-def test_rounding_covers_points_far_from_the_centre(offset):
+def test_rounding_covers_points_far_from_the_center(offset):
     """Two clusters: squared distances by matrix product lose ε‖u‖²."""
     X = normal(100, 2)
     X[::2] += offset
@@ -237,7 +237,7 @@ def test_a_penalty_below_rounding_is_warned_of():
     y = np.sin((years[:, 0] - 1960) / 8)
     model = SketchedKernelRidge(Polynomial(), alpha=1.0, random_state=0)
     with pytest.warns(
-        UserWarning, match=r"λ = .* below the rounding of float64.*centre and rescale"
+        UserWarning, match=r"λ = .* below the rounding of float64.*center and rescale"
     ):
         model.fit(years, y)
 

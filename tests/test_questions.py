@@ -264,7 +264,7 @@ def test_contrasts_are_those_of_the_covariance(kind, fit_intercept):
     assert_close(mean, A @ model.predict(X_TEST), condition=10)
     C = model.covariance(X_TEST, kind)
     expected = np.einsum("ij,jk...,ik->i...", A, C, A)
-    assert_close(variance, expected, "per cent" if kind == "v1" else "float64", condition=100)
+    assert_close(variance, expected, "percent" if kind == "v1" else "float64", condition=100)
 
 
 @full_makers
@@ -306,7 +306,7 @@ def test_identity_is_prediction(make):
 
 
 def test_many_sparse_contrasts_use_only_the_points_they_need(monkeypatch):
-    """Differences of neighbours, in blocks of few."""
+    """Differences of neighbors, in blocks of few."""
     monkeypatch.setattr(NumpyTiles, "slab_bytes", 8 * N * 4)
     model = sketched(sketch_size=M, fit_intercept=True).fit(X, y)
     differences = diags_array([-np.ones(T - 1), np.ones(T - 1)], offsets=[0, 1], shape=(T - 1, T))
@@ -463,7 +463,7 @@ def test_variances_of_gradients_are_those_of_the_weights(kind, fit_intercept):
         shifted = shifted - shifted.sum(axis=1)[:, None] * u
     expected = np.sqrt((shifted**2 / W).sum(axis=1)).reshape(T, D)
     _, std = model.gradient(X_TEST, True, kind=kind)
-    assert_close(std, expected, "per cent" if kind == "v1" else "float64", condition=1e3)
+    assert_close(std, expected, "percent" if kind == "v1" else "float64", condition=1e3)
 
 
 @makers

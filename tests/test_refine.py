@@ -368,7 +368,7 @@ def test_no_points_at_all() -> None:
 
 
 def test_points_are_refined_on_their_own() -> None:
-    """What a point's neighbours are changes nothing but rounding."""
+    """What a point's neighbors are changes nothing but rounding."""
     ridge, query, _ = small(True, True)
     together = refined_variance(ridge, query, theta=0.5, steps=2).variance
     alone = [

@@ -165,7 +165,7 @@ def test_smoother_is_dense_algebras(sketch_case: SketchCase, fit_intercept, weig
 @with_and_without_weights
 @with_and_without_intercept
 @every_sketch
-def test_offset_and_gap_are_those_of_generalised_least_squares(
+def test_offset_and_gap_are_those_of_generalized_least_squares(
     sketch_case: SketchCase, fit_intercept, weighted
 ):
     """c = 1ᵀA⁻¹y/1ᵀA⁻¹1 with A = Ĝ + α diag(1/w), and gap = λΣw·1ᵀA⁻¹1/Σw."""
@@ -564,7 +564,7 @@ def test_smooth_problem_with_a_small_penalty(sketch, lam, weighted):
     basis, X, X_new = smooth_basis(sketch, w)
     ridge = ridge_for(basis, lam)
     expected = accurate_v1(basis, X, X_new, lam, w)
-    assert_close_each(ridge.v2(at(ridge, X_new)), expected, "per cent")
+    assert_close_each(ridge.v2(at(ridge, X_new)), expected, "percent")
 
 
 @with_and_without_weights
@@ -759,7 +759,7 @@ def test_far_from_the_data_v2_and_v3_vanish_and_gp_does_not():
 
 @with_and_without_weights
 def test_far_from_the_data_an_intercept_has_the_variance_of_a_weighted_mean(weighted):
-    """Of generalised least squares, 1/1ᵀA⁻¹… for a kernel that is 0 there."""
+    """Of generalized least squares, 1/1ᵀA⁻¹… for a kernel that is 0 there."""
     X, w = normal(N, 3), weights(weighted)
     kernel = Gaussian(1.0).fitted(X)
     basis = basis_for(kernel, X, targets(N), RPCholeskySketch(), N, w=w)

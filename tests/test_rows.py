@@ -78,7 +78,7 @@ def test_minus_zero_is_zero():
 
 
 @pytest.mark.usefixtures("hashing")
-def test_neighbouring_numbers_are_different_rows():
+def test_neighboring_numbers_are_different_rows():
     X = np.array([[1.0], [np.nextafter(1.0, 2.0)], [1.0], [5e-324], [0.0]])
     np.testing.assert_array_equal(merged(X, targets(5), np.ones(5)).group, [0, 1, 0, 2, 3])
 

@@ -130,8 +130,8 @@ def test_later_points_are_chosen_only_after_they_came(case: SketchCase):
 
 def five_small_clusters() -> np.ndarray:
     """990 points within 1e-3 of the origin, then five pairs far from everything."""
-    centres = np.repeat(10.0 * np.arange(1, 6), 2)[:, None] * np.ones(2)
-    return np.vstack([1e-3 * normal(990, 2), centres + 1e-3 * normal(10, 2, seed=1)])
+    centers = np.repeat(10.0 * np.arange(1, 6), 2)[:, None] * np.ones(2)
+    return np.vstack([1e-3 * normal(990, 2), centers + 1e-3 * normal(10, 2, seed=1)])
 
 
 def clusters_found(sketch, size: int) -> int:

@@ -117,8 +117,8 @@ def test_srht_reaches_far_columns():
 def test_fourier_squares_are_a_cosine_of_one_frequency():
     """q = 2S² − 1 = cos(4πθj + 2ψ), hence (q_(j+1) + q_(j−1)) q_k = (q_(k+1) + q_(k−1)) q_j."""
     q = 2 * FourierSketch(30, 3).entries(range(30), range(1500)) ** 2 - 1
-    neighbours, middle = q[:, 2:] + q[:, :-2], q[:, 1:-1]
-    assert_close(neighbours[:, 1:] * middle[:, :-1], neighbours[:, :-1] * middle[:, 1:])
+    neighbors, middle = q[:, 2:] + q[:, :-2], q[:, 1:-1]
+    assert_close(neighbors[:, 1:] * middle[:, :-1], neighbors[:, :-1] * middle[:, 1:])
 
 
 def test_fourier_signs_are_common_to_all_rows():

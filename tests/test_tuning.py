@@ -63,7 +63,7 @@ def some_basis(sketch_case: SketchCase, weighted: bool = False, q: int = Q) -> B
 @with_and_without_intercept
 @every_sketch
 def test_path_scores_are_those_of_each_lambda_alone(sketch_case, fit_intercept, weighted):
-    """GCV from m numbers a λ equals its residual form; leave-one-out that of the leverages."""
+    """GCV from m numbers per λ equals its residual form; leave-one-out that of the leverages."""
     basis, w = some_basis(sketch_case, weighted), weights(weighted)
     scales = np.array([1.0, 3.0])
     path = tuning.lambda_path(basis, fit_intercept, scales)
@@ -107,7 +107,7 @@ def test_grid_runs_from_a_ten_billionth_to_ten_times_the_largest_eigenvalue(larg
 @with_and_without_weights
 @with_and_without_intercept
 @pytest.mark.parametrize("criterion", ["gcv", "loo"])
-def test_chosen_lambda_minimises_the_criterion_on_the_grid(criterion, fit_intercept, weighted):
+def test_chosen_lambda_minimizes_the_criterion_on_the_grid(criterion, fit_intercept, weighted):
     basis = some_basis(SKETCH_CASES[0], weighted)
     path = tuning.lambda_path(basis, fit_intercept, np.ones(Q))
     chosen = tuning.choose_lambda(basis, criterion, fit_intercept, np.ones(Q))

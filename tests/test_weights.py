@@ -183,7 +183,7 @@ def test_gcv_counts_every_measurement(make):
 
 @full_makers
 def test_gcv_counts_every_measurement_with_an_intercept(make):
-    """The same, with an unpenalised constant in the smoother."""
+    """The same, with an unpenalized constant in the smoother."""
     size = {} if make is fixed else {"sketch_size": N}
     path = make(fit_intercept=True, **size).fit(REPEATED, MEASURED).path_
     n = len(REPEATED)
@@ -208,7 +208,7 @@ def test_gcv_does_not_interpolate_means_of_noise(make, fit_intercept):
 
 @full_makers
 def test_the_gcv_bandwidth_counts_every_measurement(make):
-    """It minimises the GCV of all rows as they are given, over multiples of the median."""
+    """It minimizes the GCV of all rows as they are given, over multiples of the median."""
     size = {} if make is fixed else {"sketch_size": N}
     for seed in range(5):
         b = np.random.default_rng([9, seed]).standard_normal(len(REPEATED))

@@ -155,7 +155,7 @@ class Shrinkage:
 
 @dataclass(frozen=True, eq=False)
 class Intercept:
-    """An unpenalised constant fitted jointly.
+    """An unpenalized constant fitted jointly.
 
     With the smoother Ĥ = T D TᵀM and e = (I − Ĥ)1 = 1 − T c, the weights ℓ of a prediction become
     ℓ + (1 − 1ᵀℓ) M e/gap with gap = 1ᵀM e. Nothing is divided by an eigenvalue: T may be all but

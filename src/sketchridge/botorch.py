@@ -33,7 +33,7 @@ class BotorchModel(Model):
 
     The mean is the estimator's. The covariance is ŝ² times the posterior covariance
     `covariance(X, kind="gp")`, with the amplitude ŝ² = `amplitude_`; `sample` draws from the same
-    distribution. A sketched model costs O(m²) a point, however many rows it was fitted to.
+    distribution. A sketched model costs O(m²) per point, however many rows it was fitted to.
 
     Parameters
     ----------

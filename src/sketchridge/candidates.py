@@ -236,7 +236,7 @@ def _simplest(tried: Sequence[_Candidate]) -> _Candidate:
 
     A single bandwidth must beat them by that of the difference, a full map by that of its score on
     rows that it was not learned from: full maps overfit, and many bandwidths, with their pull, lose
-    a few per cent where one would do but gain a factor where it would not.
+    a few percent where one would do but gain a factor where it would not.
     """
     by_form = {each.form: each for each in tried}
     if "ard" not in by_form:

@@ -48,7 +48,7 @@ _FEW = 300  # rows below which learning narrows intervals that leave-one-out mak
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """A kernel with its bandwidth and centre fixed, and how it was learned where it was."""
+    """A kernel with its bandwidth and center fixed, and how it was learned where it was."""
 
     kernel: Kernel
     learned: Learned | None = None
@@ -64,7 +64,7 @@ class Penalty:
 
 
 def choose_kernel(settings: Any, data: Data, backend: Backend, seed: int, say: Say) -> Chosen:
-    """The kernel with its bandwidth and centre fixed."""
+    """The kernel with its bandwidth and center fixed."""
     with nullcontext() if len(data.w) >= _THREADED else backend.alone():
         return _choose_kernel(settings, data, backend, seed, say)
 

@@ -1,4 +1,4 @@
-"""Exact kernel ridge regression by a dense Cholesky factorisation of K + λI, K = M^½ G M^½."""
+"""Exact kernel ridge regression by a dense Cholesky factorization of K + λI, K = M^½ G M^½."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sketchridge.query import Query
 __all__ = ["DenseRidge", "check_memory", "dense_ridge"]
 
 Array = np.ndarray
-_BLOCKS = 4  # of columns, beside the n×n matrix, that a factorisation takes
+_BLOCKS = 4  # of columns, beside the n×n matrix, that a factorization takes
 _EPS = np.finfo(float).eps
 _PATH = 6  # those that the λ path takes besides
 _REMEDY = "use SketchedKernelRidge, or fewer rows"
@@ -29,7 +29,7 @@ def check_memory(backend: Backend, n: int, *, with_path: bool) -> None:
 
 
 def dense_ridge(sample: Sample, Y: Array, lam: float, fit_intercept: bool) -> DenseRidge:
-    """Factorise K + λI = L Lᵀ now. O(n³) time, one n×n matrix."""
+    """Factorize K + λI = L Lᵀ now. O(n³) time, one n×n matrix."""
     ridge = DenseRidge(sample, Y, lam, fit_intercept)
     ridge.coefficients  # noqa: B018, computed once and kept
     return ridge
@@ -59,7 +59,7 @@ class DenseRidge:
             alpha = self.sample.total * self.lam * self.sample.points.kernel.unit
             raise ValueError(
                 f"alpha = {alpha:.3g} is too small: rounding makes the kernel matrix plus alpha "
-                "indefinite. Give a larger alpha, centre or rescale X, or look for outliers in it."
+                "indefinite. Give a larger alpha, center or rescale X, or look for outliers in it."
             ) from None
 
     def solve(self, B: Array) -> Array:
@@ -95,8 +95,8 @@ class DenseRidge:
         """ω = M^½(K+λI)⁻¹M^½(Y − offset), with f(x) = k_xᵀω + offset: (n, q)."""
         if self.saved is not None:
             return self.saved[0]
-        centred = self.root[:, None] * (self.Y - self.offset)
-        return self.root[:, None] * self.solve(centred)
+        centered = self.root[:, None] * (self.Y - self.offset)
+        return self.root[:, None] * self.solve(centered)
 
     def residuals(self) -> Array:
         """Y − fitted values = λω/μ: (n, q)."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLUE",
-    "GREY",
+    "GRAY",
     "MISSING",
     "RED",
     "Limits",
@@ -33,7 +33,7 @@ Array = np.ndarray
 Limits = tuple[Array, Array]
 BLUE = "#1f5a8a"
 RED = "#c8443c"
-GREY = "#6b6b6b"
+GRAY = "#6b6b6b"
 MISSING = "Plotting needs matplotlib, which is not installed: pip install 'sketchridge[plot]'."
 
 
@@ -123,8 +123,8 @@ def draw_pit(report: Calibration, ax: Axes) -> None:
 
 def _expected(ax: Axes, x: Array, y: Array, error: Array) -> None:
     """What is expected, and where it lies in 95 of 100 cases."""
-    ax.fill_between(x, y - 1.96 * error, y + 1.96 * error, color=GREY, alpha=0.2, linewidth=0)
-    ax.plot(x, y, color=GREY, linewidth=1, linestyle="--", label="expected")
+    ax.fill_between(x, y - 1.96 * error, y + 1.96 * error, color=GRAY, alpha=0.2, linewidth=0)
+    ax.plot(x, y, color=GRAY, linewidth=1, linestyle="--", label="expected")
 
 
 def new_figure(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sketchridge.answers import ContrastTest, MarginalEffects
-from sketchridge.drawing import BLUE, GREY
+from sketchridge.drawing import BLUE, GRAY
 from sketchridge.plotting import axes_for
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def plot_marginal_effects(
 ) -> Axes:
     """Plot the average effect of each feature with its interval, the first on top.
 
-    Effects whose interval holds 0 are grey.
+    Effects whose interval holds 0 are gray.
 
     Parameters
     ----------
@@ -53,10 +53,10 @@ def plot_marginal_effects(
         for name, kind in zip(effects.feature, effects.kind, strict=True)
     ]
     for i, name in enumerate(names):
-        colour = GREY if low[i] <= 0 <= high[i] else BLUE
+        color = GRAY if low[i] <= 0 <= high[i] else BLUE
         bars = [[effect[i] - low[i]], [high[i] - effect[i]]]
-        ax.errorbar(effect[i], i, xerr=bars, fmt="o", color=colour, capsize=3, label=name)
-    ax.axvline(0, color=GREY, linewidth=1, linestyle=":")
+        ax.errorbar(effect[i], i, xerr=bars, fmt="o", color=color, capsize=3, label=name)
+    ax.axvline(0, color=GRAY, linewidth=1, linestyle=":")
     ax.set_yticks(range(len(names)), names)
     ax.margins(y=0.25)
     ax.invert_yaxis()
@@ -107,6 +107,6 @@ def plot_band(x: Any, found: ContrastTest, *, target: int = 0, ax: Axes | None =
         label=f"{level} for each",
     )  # fmt: skip
     ax.plot(x, columns["estimate"], color=BLUE, linewidth=2, label="estimate")
-    ax.axhline(0, color=GREY, linewidth=1, linestyle=":")
+    ax.axhline(0, color=GRAY, linewidth=1, linestyle=":")
     ax.legend(frameon=False, fontsize="small")
     return ax

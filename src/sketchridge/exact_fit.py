@@ -82,7 +82,7 @@ class ExactFitted(Model):
         return _complete(self.sample, self.data)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What predictions need; the factorisation is made again when a variance is asked for."""
+        """What predictions need; the factorization is made again when a variance is asked for."""
         return {
             "settings": self.settings,
             "data": self.data,
@@ -181,7 +181,7 @@ def _finished(
         scores = path.gcv if settings.alpha == "gcv" else path.loo
         lam = tuning.chosen(settings.alpha, tuning.lambda_grid(basis.largest), scores)
         eigenvalues = basis.E * unit
-        del basis  # n×n matrices that the factorisation has to make room for
+        del basis  # n×n matrices that the factorization has to make room for
     else:
         lam = float(settings.alpha) / sample.total / unit
     ridge = dense_ridge(sample, data.Y, lam, settings.fit_intercept)
@@ -222,7 +222,7 @@ def _sees_all(settings: Choices, data: Data) -> bool:
 
 
 def _complete(sample: Sample, data: Data) -> Basis:
-    """K itself, factorised to its numerical rank."""
+    """K itself, factorized to its numerical rank."""
     factor = factorize(sample, RPCholeskySketch(), FULL).grown(len(sample))
     return basis_of(factor, sample.backend.tall(data.Y), data.repeats)
 

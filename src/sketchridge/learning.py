@@ -41,7 +41,7 @@ _NORMAL = 3.29  # the distance of those quantiles of a normal variable, in stand
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """A kernel with its bandwidths or map, not yet centred, and how it was found."""
+    """A kernel with its bandwidths or map, not yet centered, and how it was found."""
 
     kernel: DistanceKernel
     form: str  # "isotropic", "ard" or "full"

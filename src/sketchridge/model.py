@@ -161,7 +161,7 @@ def with_varying_noise(
     """The fit, or the one with rows weighted by the inverse of their noise, where that is asked for
     and where its own leave-one-out intervals gain by it too.
 
-    ``landmarks`` are rows at which log g has its centres, random ones unless given.
+    ``landmarks`` are rows at which log g has its centers, random ones unless given.
     """
     if fitted.settings.noise == "constant":
         return fitted

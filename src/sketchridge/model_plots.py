@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sketchridge.drawing import BLUE, GREY, RED, draw_band, draw_levels, few_dates
+from sketchridge.drawing import BLUE, GRAY, RED, draw_band, draw_levels, few_dates
 from sketchridge.pipeline_regressor import with_intervals
 from sketchridge.plotting import axes_for
 from sketchridge.table_regressor import TableRegressor
@@ -171,7 +171,7 @@ def plot_path(estimator: Any, *, ax: Axes | None = None) -> Axes:
     ax = axes_for(ax)
     for name, values, color, style in (
         ("leave-one-out error", path.loo, BLUE, "-"),
-        ("generalized cross-validation", path.gcv, GREY, "--"),
+        ("generalized cross-validation", path.gcv, GRAY, "--"),
     ):
         ax.plot(path.lam, np.sqrt(values), style, color=color, linewidth=2, label=name)
     ax.axvline(model.lambda_, color=RED, linewidth=1.5, label=f"chosen, {model.lambda_:.2g}")
@@ -256,7 +256,7 @@ def _draw_curve(
         around = model.regressor_.predict(_with(base, place, fitted.data.X[some, place]))
         y = around + fitted.loo_errors[some, 0]
         spots = _dates(seen[some]) if is_date else seen[some]
-        ax.scatter(spots, y, s=7, color=GREY, alpha=0.45, linewidths=0, zorder=2)
+        ax.scatter(spots, y, s=7, color=GRAY, alpha=0.45, linewidths=0, zorder=2)
     ax.plot(x, mean, color=BLUE, linewidth=2, label="mean")
     if is_date:
         few_dates(ax)

@@ -53,14 +53,14 @@ def fit_varying(features: Array, scores: Scores) -> NoiseModel:
     """Fit g by the gamma likelihood of squared leave-one-out residuals.
 
     r_i² has the mean s²μ_i, μ_i = α g(x_i)/w_i + gp₋ᵢ(x_i), and log g is a ridge regression on
-    features, normalised so that g has the mean 1 over the rows: s² and θ make
+    features, normalized so that g has the mean 1 over the rows: s² and θ make
     Σ ½(log s²μ_i + z_i) + ½β‖θ‖² least, z_i = r_i²/(s²μ_i), which beyond 16 grows as its logarithm.
     Several targets share one g, since they share the weights of the mean. β is chosen by the same
     loss, each row left out to first order.
 
     Parameters
     ----------
-    features : (n, m), ψ(x_i) of the training rows; 100 to 300 are enough. O(Nm²) a step.
+    features : (n, m), ψ(x_i) of the training rows; 100 to 300 are enough. O(Nm²) per step.
     scores : of the fit with constant noise.
 
     >>> rng = np.random.default_rng(0)
@@ -179,10 +179,10 @@ def _left_out(data: _Squares, theta: Array, beta: float) -> Array:
     Σ_j share_j pull_j J_j/(1 − h) is taken from the gradient, j the observations of the distinct
     row and h = Σ_j share_j J_jᵀH⁻¹J_j their leverage.
     """
-    centred, J, pull = _working(data, theta)
+    centered, J, pull = _working(data, theta)
     solved = cho_solve(_hessian(data, J, beta), J.T)  # (m + 1, N)
     leverage = data.share * np.einsum("ij,ji->i", J, solved)
-    moved = data.share * pull * np.einsum("ij,ji->i", centred, solved[:-1])
+    moved = data.share * pull * np.einsum("ij,ji->i", centered, solved[:-1])
     h, change = (np.bincount(data.at, part)[data.at] for part in (leverage, moved))
     return data.log_g(theta) - change / np.maximum(1 - h, 0.1)
 
@@ -192,9 +192,9 @@ def _working(data: _Squares, theta: Array) -> tuple[Array, Array, Array]:
     g = np.exp(data.log_g(theta))
     mu = data.noise * g + data.rest
     weights = data.share * g / (data.share @ g)
-    centred = data.Phi - weights @ data.Phi
-    J = np.column_stack([centred * (data.noise * g / mu)[:, None], np.ones(len(mu))])
-    return centred, J, np.minimum(data.ratio / (np.exp(theta[-1]) * mu), _OUTLIER) - 1
+    centered = data.Phi - weights @ data.Phi
+    J = np.column_stack([centered * (data.noise * g / mu)[:, None], np.ones(len(mu))])
+    return centered, J, np.minimum(data.ratio / (np.exp(theta[-1]) * mu), _OUTLIER) - 1
 
 
 def _ridge(data: _Squares, beta: float) -> Array:

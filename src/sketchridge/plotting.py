@@ -12,7 +12,7 @@ from sketchridge.calibration import Calibration
 from sketchridge.columns import cells_of, names_of
 from sketchridge.drawing import (
     BLUE,
-    GREY,
+    GRAY,
     RED,
     Limits,
     axes_for,
@@ -95,10 +95,10 @@ def plot_interval(
         known = np.array([v in place for v in at.seen])
         spots = np.array([place[v] for v in at.seen[known]]) + 0.12
         draw_levels(ax, at.x, mean, inner, outer, confidence_level)
-        ax.scatter(spots, y[known], s=10, color=GREY, alpha=0.35, linewidth=0, label="data")
+        ax.scatter(spots, y[known], s=10, color=GRAY, alpha=0.35, linewidth=0, label="data")
     else:
         draw_band(ax, at.x, inner, outer, confidence_level)
-        look: Any = {"s": 12, "color": GREY, "alpha": 0.6, "linewidth": 0}
+        look: Any = {"s": 12, "color": GRAY, "alpha": 0.6, "linewidth": 0}
         ax.scatter(at.seen, y, label="data", zorder=2, **look)
         ax.plot(at.x, mean, color=BLUE, linewidth=2, label="mean")
         if at.x.dtype.kind == "M":
@@ -113,7 +113,7 @@ def plot_observed_predicted(
 ) -> Axes:
     """Plot observations against predicted means, with intervals as error bars.
 
-    The intervals are for a new observation. The bars are centred on the diagonal; an observation
+    The intervals are for a new observation. The bars are centered on the diagonal; an observation
     outside its bar is marked.
 
     Parameters
@@ -154,7 +154,7 @@ def plot_observed_predicted(
         mean[inside],
         y[inside],
         s=16,
-        color=GREY,
+        color=GRAY,
         linewidth=0,
         zorder=3,
         label=f"inside ({inside.sum()} of {len(y)})",
@@ -318,7 +318,7 @@ def plot_pool(X: Array, labeled: Array, pending: Array, *, ax: Axes | None = Non
         else lambda Z: np.column_stack([Z[:, 0], np.zeros(len(Z))])
     )
     x, y = flat(X).T
-    ax.scatter(x, y, s=5, color=GREY, alpha=0.25, linewidth=0, label="pool")
+    ax.scatter(x, y, s=5, color=GRAY, alpha=0.25, linewidth=0, label="pool")
     if len(labeled):
         x, y = flat(labeled).T
         look: Any = {"s": 16, "cmap": "viridis", "linewidth": 0, "label": "labeled"}

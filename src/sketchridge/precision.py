@@ -16,7 +16,7 @@ __all__ = [
     "FULL",
     "Plan",
     "Scales",
-    "cancelled",
+    "canceled",
     "check_full",
     "magnified",
     "make_plan",
@@ -87,7 +87,7 @@ def rounding(precision: str, scales: Scales) -> float:
     return float(8 * np.sqrt(scales.rows) * EPS[precision] * size)
 
 
-def cancelled(scales: Scales, farthest: float, terms: int, size: np.ndarray) -> np.ndarray:
+def canceled(scales: Scales, farthest: float, terms: int, size: np.ndarray) -> np.ndarray:
     """8√terms ε·growth·max(4, farthest ‖u‖²)·size: what a sum of so many kernel values, each times
     a number, may be off by in float64, where ``size`` is the sum of their absolute values."""
     farthest = max(4.0, scales.largest, farthest)

@@ -84,7 +84,7 @@ class Predictive:
     below: Ranks  # of −z
     factor: float  # by which scores are widened: at least 1
     power: float  # p: widths go as variances to the power of p/2
-    centre: float  # the typical variance, at which p does not matter
+    center: float  # the typical variance, at which p does not matter
     nu: Array  # (q,), of the Student t fitted to z
     scale: Array  # (q,), likewise
     spread: Array | None  # (q,), of y
@@ -180,7 +180,7 @@ class Predictive:
     def _width(self, gp: Array, share: Array | float) -> Array:
         """The predicted spread for amplitude 1, √(α·share + gp) where the power is 1: (t, 1)."""
         variance = self.alpha * np.asarray(share) + gp
-        return np.sqrt(tempered(variance, self.alpha + gp, self.power, self.centre))[:, None]
+        return np.sqrt(tempered(variance, self.alpha + gp, self.power, self.center))[:, None]
 
     def _c(self, ranks: Ranks, level: float) -> Array:
         """A quantile of scores, moved outwards by the factor."""
@@ -224,8 +224,8 @@ def predictive_of(
     >>> bool(above[1, 0] == np.sort(abs(z[:, 0]))[94])
     True
     """
-    power, centre = _power(scores, alpha)
-    z = scores.tempered(power, centre, alpha).values
+    power, center = _power(scores, alpha)
+    z = scores.tempered(power, center, alpha).values
     fits = [student_fit(column, scores.masses) for column in z.T]
     nu, scale = np.array(fits).reshape(len(fits), 2).T
     return Predictive(
@@ -236,7 +236,7 @@ def predictive_of(
         ranks_of(-z, scores.masses),
         factor,
         power,
-        centre,
+        center,
         nu,
         scale * factor,
         spread,
@@ -252,15 +252,15 @@ def _power(scores: Scores, alpha: float) -> tuple[float, float]:
     taken whose leave-one-out interval score is within a standard error of the least.
     """
     variances = np.maximum(scores.variances, _TINY)
-    centre = float(np.exp(scores.masses @ np.log(variances) / scores.masses.sum()))
-    each = [scores.tempered(power, centre, alpha) for power in _POWERS]
+    center = float(np.exp(scores.masses @ np.log(variances) / scores.masses.sum()))
+    each = [scores.tempered(power, center, alpha) for power in _POWERS]
     losses = [scores.masses @ _interval_scores(one).mean(axis=1) for one in each]
     best = each[int(np.argmin(losses))]
     for power, one in zip(_POWERS, each, strict=True):
         gain, error = gained(one, best)
         if gain <= error:
-            return power, centre
-    return _POWERS[-1], centre
+            return power, center
+    return _POWERS[-1], center
 
 
 def gained(constant: Scores, varying: Scores) -> tuple[float, float]:

@@ -106,7 +106,7 @@ def crps(y: Array, mean: Array, scale: Array, nu: float = np.inf) -> Array:
     """The continuous ranked probability score ∫(F(u) − 1{u ≥ y})²du, in units of y.
 
     Of a Student t with ν > 1 degrees of freedom or, for ν = ∞, of a Gaussian: with z the
-    standardised y, F and f the standard distribution and density,
+    standardized y, F and f the standard distribution and density,
     scale·(z(2F(z) − 1) + 2f(z)(ν + z²)/(ν − 1) − 2√ν/(ν − 1)·B(½, ν − ½)/B(½, ν/2)²).
 
     Parameters
@@ -133,9 +133,9 @@ def crps(y: Array, mean: Array, scale: Array, nu: float = np.inf) -> Array:
         return scale * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi))
     if nu <= 1:
         raise ValueError(f"The score is finite only for more than 1 degree of freedom, got {nu!r}.")
-    centre = 2 * np.sqrt(nu) / (nu - 1) * beta(0.5, nu - 0.5) / beta(0.5, nu / 2) ** 2
+    center = 2 * np.sqrt(nu) / (nu - 1) * beta(0.5, nu - 0.5) / beta(0.5, nu / 2) ** 2
     tails = 2 * student.pdf(z, nu) * (nu + z**2) / (nu - 1)
-    return scale * (z * (2 * student.cdf(z, nu) - 1) + tails - centre)
+    return scale * (z * (2 * student.cdf(z, nu) - 1) + tails - center)
 
 
 def negative_log_density(y: Array, mean: Array, scale: Array, nu: float = np.inf) -> Array:

@@ -18,7 +18,7 @@ from scipy.sparse import issparse
 
 from sketchridge.backends import Backend, Points, Tall
 from sketchridge.factor import Factor, Sample
-from sketchridge.precision import FULL, cancelled, safe
+from sketchridge.precision import FULL, canceled, safe
 from sketchridge.rows import positions
 
 __all__ = ["AtPoints", "Contrasts", "Functionals", "Query", "Share", "Theta", "share_at"]
@@ -262,7 +262,7 @@ class Contrasts(Functionals):
         scales = self.sample.scales
         farthest = float(self.points.squares().max(initial=0.0))
         size = abs(self.A) @ np.sqrt(self.points.diag() * scales.diag)
-        return cancelled(scales, farthest, len(self.points), np.asarray(size))
+        return canceled(scales, farthest, len(self.points), np.asarray(size))
 
     def some(self, rows: slice | Array) -> Contrasts:
         A = self.A[rows]

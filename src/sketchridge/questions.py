@@ -59,7 +59,7 @@ class Questions(Kinds):
         >>> X = np.linspace(0, 1, 20)[:, None]
         >>> model = ExactKernelRidge("gaussian", bandwidth=0.3, alpha=0.1, noise_variance=0.01)
         >>> C = model.fit(X, np.sin(6 * X[:, 0])).covariance([[0.3], [0.4], [0.5]])
-        >>> (C / C[0, 0]).round(1)[0]  # neighbours err together
+        >>> (C / C[0, 0]).round(1)[0]  # neighbors err together
         array([1. , 0.8, 0.5])
         """
         kind = self._covariance_kind(kind)

@@ -50,7 +50,7 @@ class Refined:
 def refined_variance(ridge: Ridge, query: Query, *, theta: Theta, steps: int) -> Refined:
     """The variance of the weights θ z₂ + (1 − θ) z₃ after a number of steps toward V1.
 
-    One product with K a step and one for the bound: O(n²) a point each.
+    One product with K per step and one for the bound, each O(n²) per point.
     """
 
     def block(system: System, B: Tall, Z: Tall) -> tuple[Tall, Tall]:

@@ -101,8 +101,8 @@ class Ridge:
         if self.saved is not None:
             return self.saved
         P = self.basis.P
-        centred = P[:, :-1] - np.outer(P[:, -1], self.offset)
-        return self.shrink((np.sqrt(self.basis.E)[:, None] * centred).T).T
+        centered = P[:, :-1] - np.outer(P[:, -1], self.offset)
+        return self.shrink((np.sqrt(self.basis.E)[:, None] * centered).T).T
 
     def residuals(self) -> Tall:
         """Y − fitted values at the training points: (n, q)."""
@@ -174,15 +174,15 @@ class Ridge:
         return c + (self.lam**2) * (a**2 @ self.D**2)
 
     def v2(self, query: Query) -> Array:
-        """V2(x) = (k_x − T C)ᵀM(k_x − T C)/(Σw λ²) with C = D TᵀMk_x: (t,). O(nm) a point."""
+        """V2(x) = (k_x − T C)ᵀM(k_x − T C)/(Σw λ²) with C = D TᵀMk_x: (t,). O(nm) per point."""
         return self.mixed(query, 1.0)
 
     def vbar(self, query: Query) -> Array:
-        """V̄(x), from the average of the weights behind V2 and V3: (t,). O(nm) a point."""
+        """V̄(x), from the average of the weights behind V2 and V3: (t,). O(nm) per point."""
         return self.mixed(query, 0.5)
 
     def vtheta(self, query: Query) -> Array:
-        """V_θ(x), from θ z₂ + (1 − θ) z₃ with the θ of `shares`: (t,). O(nm) a point."""
+        """V_θ(x), from θ z₂ + (1 − θ) z₃ with the θ of `shares`: (t,). O(nm) per point."""
         return self.mixed(query, self.shares)
 
     def theta_of(self, kind: str) -> Theta:
@@ -194,7 +194,7 @@ class Ridge:
 
         ρ(x), with c = k(x,x) − aᵀa, is the Rayleigh quotient of K at what the sketch misses of
         k(x, ·): the scale of the eigenvalues that it lacks there. The first error of
-        θ z₂ + (1 − θ) z₃ vanishes where they are λ(1 − θ)/θ. O(nm) a point.
+        θ z₂ + (1 − θ) z₃ vanishes where they are λ(1 − θ)/θ. O(nm) per point.
         """
         precision = query.safe(self.precision)
 

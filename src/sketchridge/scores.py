@@ -54,10 +54,10 @@ class Scores:
         parts = self.residuals, self.variances, self.noise, self.at, self.masses
         return Scores(*(part[keep] for part in parts))
 
-    def tempered(self, power: float, centre: float, alpha: float) -> Scores:
+    def tempered(self, power: float, center: float, alpha: float) -> Scores:
         """The same with variances that vary less, α the noise of a row of weight 1."""
         base = np.maximum(self.variances - self.noise, 0) + alpha
-        return replace(self, variances=tempered(self.variances, base, power, centre))
+        return replace(self, variances=tempered(self.variances, base, power, center))
 
     def with_noise(self, noise: Array) -> Scores:
         """The same with another share of the noise: (N,)."""
@@ -65,14 +65,14 @@ class Scores:
         return replace(self, variances=left + noise, noise=noise)
 
 
-def tempered(variances: Array, base: Array, power: float, centre: float) -> Array:
-    """v·(base/centre)ᵖ⁻¹, base = α + gp(x) being v for noise of weight 1: so v is as large as it
+def tempered(variances: Array, base: Array, power: float, center: float) -> Array:
+    """v·(base/center)ᵖ⁻¹, base = α + gp(x) being v for noise of weight 1: so v is as large as it
     was where base is typical, and goes as baseᵖ elsewhere.
 
     >>> tempered(np.array([1.0, 9.0]), np.array([1.0, 9.0]), 0.5, 1.0)
     array([1., 3.])
     """
-    return variances if power == 1 else variances * (base / centre) ** (power - 1)
+    return variances if power == 1 else variances * (base / center) ** (power - 1)
 
 
 def scores_of(
@@ -143,8 +143,8 @@ def spread_of(Y: Array, w: Array, fit_intercept: bool) -> Array:
     >>> spread_of(np.array([[1.0], [3.0]]), np.ones(2), fit_intercept=True)
     array([1.])
     """
-    centre = w @ Y / w.sum() if fit_intercept else 0.0
-    return np.sqrt(w @ (Y - centre) ** 2 / w.sum())
+    center = w @ Y / w.sum() if fit_intercept else 0.0
+    return np.sqrt(w @ (Y - center) ** 2 / w.sum())
 
 
 def _different_observations(rows: Rows) -> tuple[Array, Array, Array]:

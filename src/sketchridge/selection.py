@@ -245,7 +245,7 @@ def _sketched(
         return _ridge(basis, lam, settings, precision, plan.budget)
 
     if complete:
-        say(f"Factorising the kernel matrix of {len(sample):,} rows")
+        say(f"Factorizing the kernel matrix of {len(sample):,} rows")
         return penalized(basis.grown(len(sample))), None
     if automatic:
         return tuning.grow_sketch(
@@ -338,7 +338,7 @@ def _warn_of_a_small_sketch(settings: Settings, ridge: Ridge) -> None:
     if isinstance(settings.alpha, str) and ridge.lam < tuning.sketch_floor(ridge.basis):
         warn(
             f"alpha={settings.alpha!r} chose λ = {ridge.lam:.3g}, too small for a sketch of "
-            f"{ridge.basis.factor.sketch.size} rows: the sketch, not λ, regularises, and V2 is far "
+            f"{ridge.basis.factor.sketch.size} rows: the sketch, not λ, regularizes, and V2 is far "
             "above V1. Give a larger sketch_size or sketch_size='auto'.",
         )
 
@@ -350,5 +350,5 @@ def _warn_of_rounding(plan: Plan, ridge: Ridge) -> None:
         warn(
             f"λ = {ridge.lam * unit:.3g} is below the rounding of {plan.full} products with a "
             f"largest eigenvalue of {ridge.basis.largest * unit:.3g}: do not trust the mean or V2. "
-            "Give a larger alpha, centre and rescale X, or use dtype='float64' if you did not.",
+            "Give a larger alpha, center and rescale X, or use dtype='float64' if you did not.",
         )

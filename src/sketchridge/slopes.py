@@ -13,7 +13,7 @@ import numpy as np
 
 from sketchridge.backends import Points, Tall
 from sketchridge.factor import Sample
-from sketchridge.precision import FULL, cancelled
+from sketchridge.precision import FULL, canceled
 from sketchridge.query import AtPoints, Functionals
 
 __all__ = ["AverageSlopes", "Slopes", "sloped", "slopes_at"]
@@ -65,13 +65,13 @@ class _Derivatives(Functionals):
         an inner product, at the largest ‖u‖²."""
         scales = self.sample.scales
         if self.geometry == "opaque":
-            return cancelled(scales, 1.0, self.terms, self.sizes())
+            return canceled(scales, 1.0, self.terms, self.sizes())
         largest = max(self.points.largest, self.sample.points.largest)
         farthest = max(1.0, self.J.shape[1] * largest**2)  # no less than any ‖u‖²
         steepest = np.array([0.0 if self.geometry == "distance" else farthest])
         slope = abs(float(self.points.kernel.sloped().evaluate(steepest, np)[0]))
         size = 4 * slope * np.sqrt(farthest) * self.sizes()
-        return cancelled(scales, farthest, self.terms, size)
+        return canceled(scales, farthest, self.terms, size)
 
     @property
     def terms(self) -> int:

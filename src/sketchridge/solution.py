@@ -59,7 +59,7 @@ def exactly(
 ) -> Exactly:
     """The exact mean, where it is asked for or affordable and another than the sketched one.
 
-    ``solver="auto"`` factorises the n×n matrix where that takes seconds, and knows every row left
+    ``solver="auto"`` factorizes the n×n matrix where that takes seconds, and knows every row left
     out; otherwise conjugate gradients give the mean and some rows left out, as many as the time
     since the fit had ``begun`` allows.
     """

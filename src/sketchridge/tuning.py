@@ -102,7 +102,7 @@ def target_scales(Y: Array, w: Array, units: Array | float = 1.0) -> Array:
 
 
 def gcv_scores(basis: Basis, lams: Array, fit_intercept: bool, scales: Array) -> Array:
-    """N² Σ μ_i r_i²/(N − df)², from E and P alone: O(m) a λ.
+    """N² Σ μ_i r_i²/(N − df)², from E and P alone: O(m) per λ.
 
     The sum is over all rows, and N counts those that repeat x with another y as they were given; a
     row that repeats both is weight.
@@ -128,7 +128,7 @@ def gcv_scores(basis: Basis, lams: Array, fit_intercept: bool, scales: Array) ->
 
 
 def loo_errors(basis: Basis, lams: Array, fit_intercept: bool, scales: Array) -> Array:
-    """Mean squared leave-one-out error, exact for a fixed alpha and sketch. O(nm) a λ."""
+    """Mean squared leave-one-out error, exact for a fixed alpha and sketch. O(nm) per λ."""
     q = basis.Y.shape[1]
     root = np.sqrt(basis.E)[:, None]
     D = 1 / (basis.E[:, None] + lams)  # (r, l)
@@ -140,8 +140,8 @@ def loo_errors(basis: Basis, lams: Array, fit_intercept: bool, scales: Array) ->
     ones = D * root * basis.P[:, -1:]  # e = 1 − T ones
     errors = np.zeros(len(lams))
     for j in range(q):
-        centred = basis.P[:, j : j + 1] - basis.P[:, -1:] * offsets[j]
-        fit = D * root * centred  # (r, l)
+        centered = basis.P[:, j : j + 1] - basis.P[:, -1:] * offsets[j]
+        fit = D * root * centered  # (r, l)
         errors += scales[j] * basis.T.sum(
             _loo_block,
             basis.Y.columns(j, j + 1),
@@ -182,7 +182,7 @@ def choose_lambda(
 
 
 def chosen(criterion: str, lams: Array, scores: Array) -> float:
-    """The minimiser of GCV; the largest λ whose leave-one-out error is within 1% of the least.
+    """The minimizer of GCV; the largest λ whose leave-one-out error is within 1% of the least.
 
     That error is flat toward small λ, where everything is ill-conditioned.
     """
@@ -192,7 +192,7 @@ def chosen(criterion: str, lams: Array, scores: Array) -> float:
 
 
 def sketch_floor(basis: Basis) -> float:
-    """E[rank/2]: below it the sketch, not λ, regularises. 0 for a complete sketch, which cannot."""
+    """E[rank/2]: below it the sketch, not λ, regularizes. 0 for a complete sketch, which cannot."""
     if basis.factor.complete or not len(basis.E):
         return 0.0
     return float(basis.E[len(basis.E) // 2])

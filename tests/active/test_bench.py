@@ -197,7 +197,7 @@ def test_large_parts_are_given_again(monkeypatch, url):
 
 
 def test_the_first_batch_is_spread_over_the_space():
-    """No two of ten points are neighbours, where ten drawn evenly usually have some."""
+    """No two of ten points are neighbors, where ten drawn evenly usually have some."""
     ids, chances = new(batch_size=12).ask(return_probability=True)
     np.testing.assert_array_equal(chances, 1.0)
     apart = nearest(X[ids])
@@ -258,7 +258,7 @@ def test_the_kernel_is_learned_again_as_labels_grow(url, monkeypatch):
     again = ActiveLearner.resume(url)
     assert again.preview(5).tolist() == learner.preview(5).tolist()
     np.testing.assert_array_equal(again.estimator_.predict(X), learner.estimator_.predict(X))
-    assert calls == [30, 60, 80]  # replay never optimises again
+    assert calls == [30, 60, 80]  # replay never optimizes again
     model = again.estimator_
     assert model.kernel_.name.lower() == kernels[5]["kernel"]
     assert model.fitted_.factor_of_widths == kernels[5]["widths"]

@@ -309,7 +309,7 @@ def test_two_learners_on_one_store_share_their_labels_and_their_model(url):
     assert not set(one.ask().tolist()) & set(other.ask().tolist())
 
 
-def test_a_large_pool_is_recognised_and_not_copied(monkeypatch, url):
+def test_a_large_pool_is_recognized_and_not_copied(monkeypatch, url):
     monkeypatch.setattr(parts_module, "_KEPT", 100)
     asked = run(new(), 3)
     resumed = run(new(store=url), 2)
@@ -396,7 +396,7 @@ def test_other_estimators_are_refused():
 
 
 def test_a_fit_that_fails_does_not_lose_labels(tmp_path):
-    """alpha too small for a dense factorisation: labels are kept, and both can be repeated."""
+    """alpha too small for a dense factorization: labels are kept, and both can be repeated."""
     url = f"sqlite:///{tmp_path / 'x.db'}"
     learner = ActiveLearner(
         ExactKernelRidge("linear", alpha=1e-30), X, batch_size=5, store=url, random_state=0

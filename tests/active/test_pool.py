@@ -390,7 +390,7 @@ def test_the_fingerprint_sees_every_value_and_the_shape():
 
 
 def test_the_fingerprint_is_that_of_version_one():
-    """Stored campaigns recognise their pool by it."""
+    """Stored campaigns recognize their pool by it."""
     assert Pool(np.arange(6.0).reshape(3, 2)).fingerprints[0] == "39109dd5a143657a8a005684b71759e6"
 
 

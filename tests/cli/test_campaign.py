@@ -227,8 +227,8 @@ def test_what_cannot_be_done_is_said_in_a_sentence(folder, arguments, message):
     ("column", "message"),
     [
         (
-            pl.when(pl.col("ph") > 5).then(pl.lit("red")).alias("colour"),
-            "The category 'colour' is missing in rows",
+            pl.when(pl.col("ph") > 5).then(pl.lit("red")).alias("color"),
+            "The category 'color' is missing in rows",
         ),
         (
             pl.when(pl.col("ph") > 5).then(1.5).alias("gaps"),

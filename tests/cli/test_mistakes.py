@@ -39,7 +39,7 @@ MISTAKES = {
         "id,yield\n007,12 mg\n",
         "has labels with 'mg' behind the number, but 'yield' is expected as plain numbers",
     ),
-    "per cent": (
+    "percent": (
         "l.csv",
         "id,yield\n007,12%\n",
         "has labels with '%' behind the number",
@@ -49,7 +49,7 @@ MISTAKES = {
         "id,yield\n007,\n008,\n",
         "holds no labels: the column 'yield' is empty in all 2 rows",
     ),
-    "a misspelt heading": (
+    "a misspelled heading": (
         "l.csv",
         "id,Yeild\n007,1\n",
         "has no column 'yield'; it needs the ids and 'yield', and has 'id', 'Yeild'. Is it the "

@@ -16,7 +16,7 @@ from sketchridge.paper.runs.campaign import Problem, first_labels, simulate
 from sketchridge.paper.runs.gaps import DECAYS, GRID, KERNELS, Gaps, Smooth, even_points
 from sketchridge.paper.runs.mixture import Mixture, mixture
 from sketchridge.paper.runs.other_sketches import SKETCHES, OtherSketches
-from sketchridge.paper.runs.products import Held, Labelled, Streamed, gaussian_block
+from sketchridge.paper.runs.products import Held, Labeled, Streamed, gaussian_block
 from sketchridge.paper.runs.synthetic import (
     ExactModel,
     SketchedModel,
@@ -266,12 +266,12 @@ def small_problem(n=500, d=3, seed=0):
 def test_products_that_accumulate_are_those_of_the_specification(products):
     problem = small_problem()
     m = 12
-    labelled = Labelled(problem.X, problem.X_test, m, seed=2)
+    labeled = Labeled(problem.X, problem.X_test, m, seed=2)
     pool = {
         "held": lambda: Held(problem.X, m, keep=True, dtype=np.float32),
         "streamed": lambda: Streamed(problem.X, m, "numpy"),
     }[products]()
-    model = real.RealModel(problem, labelled, lambda n: m, "v2", pool)
+    model = real.RealModel(problem, labeled, lambda n: m, "v2", pool)
     for start in (0, 40, 90):
         model.add(np.arange(start, {0: 40, 40: 90, 90: 150}[start]))
     kernel = Gaussian(bandwidth=1.0)
@@ -305,7 +305,7 @@ def test_scores_are_right_at_every_row_for_every_size(kind, score, backend):
         model.add(np.arange(start, start + 100))
     rows = np.arange(200, 500)
     k_x = gaussian_block(problem.X[:200], problem.X[rows])
-    S = model.labelled.S[: model.m]
+    S = model.labeled.S[: model.m]
     expected = (
         model.spectrum.v2(k_x, model.alpha)
         if score == "v2"
@@ -328,9 +328,9 @@ def test_labels_that_are_not_told_have_no_influence():
         y = problem.y.copy()
         y[np.setdiff1d(np.arange(500), first)] += change
         changed = replace(problem, y=y)
-        labelled = Labelled(changed.X, changed.X_test, 8, seed=0)
+        labeled = Labeled(changed.X, changed.X_test, 8, seed=0)
         pool = Held(changed.X, 8, keep=True, dtype=np.float32)
-        model = real.RealModel(changed, labelled, lambda n: 8, "v2", pool)
+        model = real.RealModel(changed, labeled, lambda n: 8, "v2", pool)
         errors, told = simulate(model, "weighted", 500, first, batch=40, rounds=1, seed=0)
         drawn.append((errors[0], list(told[1])))
     assert drawn[0] == drawn[1]
@@ -374,7 +374,7 @@ def test_every_cell_of_a_data_set_runs(folder):
     assert all(row["m"] == 8 for row in rows if row["model"] == "pool")
 
 
-def test_half_of_the_pool_stays_unlabelled():
+def test_half_of_the_pool_stays_unlabeled():
     for name, source in real.SOURCES.items():
         cells = real.Real(name).cells(Options(full=True))
         labels = source.batch * (1 + max(cell["rounds"] for cell in cells))

@@ -35,7 +35,7 @@ class Follower:
     """The mean of one model after the other at the same points X (t, d).
 
     With a dense sketch a prediction takes k(x, X)Sᵀ over all n labeled points; here only new
-    points, and rows of the sketch that are new, are added: O(m·n_new) a point. Other models are
+    points, and rows of the sketch that are new, are added: O(m·n_new) per point. Other models are
     asked as they are.
 
     >>> from sketchridge import SketchedKernelRidge

@@ -1,4 +1,4 @@
-"""What a campaign has learnt, in memory: models by rounds, their scores and their history."""
+"""What a campaign has learned, in memory: models by rounds, their scores and their history."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def _explained(ridge: Ridge | DenseRidge, query: AtPoints) -> tuple[Array, Array
 
 
 def _landmarks(S: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Places (r,) by a randomly pivoted Cholesky factorisation of S (t, t), and L (r, r)."""
+    """Places (r,) by a randomly pivoted Cholesky factorization of S (t, t), and L (r, r)."""
     left = np.maximum(np.diagonal(S), 0.0)
     floor = _FLOOR * left.max()
     F = np.zeros((len(S), min(_FEATURES, len(S))))

@@ -1,4 +1,4 @@
-"""What a campaign has asked and learnt: the interface of every store."""
+"""What a campaign has asked and learned: the interface of every store."""
 
 from __future__ import annotations
 

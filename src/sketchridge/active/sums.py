@@ -133,7 +133,7 @@ def scores_by_sums(pool: Pool, sums: PoolSums, fitted: Fitted, theta: float) -> 
     """`Ridge.mixed` for unit noise at the rows of the sums, 0 elsewhere: (p,), and the rows of
     which it was computed as a residual, because rounding in the sums could be more than 1% of it.
 
-    O(m²) a point. The features that V̄ needs beside the sums are made anew, at the same cost.
+    O(m²) per point. The features that V̄ needs beside the sums are made anew, at the same cost.
     """
     scores = np.zeros(len(pool))
     poor = [np.empty(0, dtype=np.intp)]

@@ -36,7 +36,7 @@ class Backend(ABC):
 
     name: ClassVar[str]
     precisions: ClassVar[tuple[str, ...]]
-    dense_rows: int = 0  # for which an n×n matrix is factorised in seconds
+    dense_rows: int = 0  # for which an n×n matrix is factorized in seconds
     block_bytes: int = 2**26  # of the largest (t, m) matrix while t points are predicted
     slab_bytes: int = 2**28  # of a few columns or rows of a matrix with a row for each data row
     longest: int = 2**62  # of the points that are predicted at a time
@@ -165,7 +165,7 @@ class Backend(ABC):
     # n×n algebra, where the backend computes
 
     def dense(self, P: Points, root: Tall, lam: float) -> Cholesky:
-        """diag(root) k(P, P) diag(root) + λI, factorised; LinAlgError where it is not definite.
+        """diag(root) k(P, P) diag(root) + λI, factorized; LinAlgError where it is not definite.
 
         O(n³) time, one n×n matrix.
         """
@@ -215,4 +215,4 @@ class Backend(ABC):
 
     @abstractmethod
     def definite(self, A: Array) -> Callable[[Array], Array]:
-        """A positive definite A, factorised: a function that gives A⁻¹B."""
+        """A positive definite A, factorized: a function that gives A⁻¹B."""

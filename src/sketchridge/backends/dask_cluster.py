@@ -23,11 +23,11 @@ At = tuple[Sequence[int], int]
 _SMALL = 2**16  # bytes that go along with every task; anything larger is sent once
 _LOOK, _ALONE = 5.0, 120.0  # s after which workers are looked for, and given up
 _FRESH = 1.0  # s for which who the workers are is not asked again
-_BRANCHES = 4  # of the tree in which sums are added: neighbours first, which are on one worker
+_BRANCHES = 4  # of the tree in which sums are added: neighbors first, which are on one worker
 
 
 class Cluster:
-    """The workers of a Dask client, each the home of neighbouring blocks.
+    """The workers of a Dask client, each the home of neighboring blocks.
 
     A block is a future: the scheduler knows the tasks it came from and does them again, on another
     worker, where one is lost. Blocks i of every matrix are at home together, so that little moves.
@@ -124,7 +124,7 @@ class Cluster:
 
     def gathered(self, futures: list[Any]) -> list[Any]:
         """What futures hold. An interruption cancels whatever the workers still do."""
-        with self._told(), self._cancelling():
+        with self._told(), self._canceling():
             alone = 0.0
             while True:
                 try:
@@ -166,7 +166,7 @@ class Cluster:
             ) from error
 
     @contextmanager
-    def _cancelling(self) -> Iterator[None]:
+    def _canceling(self) -> Iterator[None]:
         try:
             yield
         except BaseException:
@@ -178,7 +178,7 @@ class Cluster:
             self._open = weakref.WeakSet(f for f in self._open if f.status == "pending")
 
     def _homes(self, count: int, at: At | None = None) -> list[tuple[slice, dict[str, Any]]]:
-        """Neighbouring blocks, and the worker they are for; another one where it is gone."""
+        """Neighboring blocks, and the worker they are for; another one where it is gone."""
         workers = self._usual_workers()
         if not workers:
             return [(slice(0, count), {})]

@@ -54,7 +54,7 @@ class Panel:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> Any:
-        """Some rows, or one column, as a NumPy array; neighbouring columns [:, a:b] stay there."""
+        """Some rows, or one column, as a NumPy array; neighboring columns [:, a:b] stay there."""
         if not isinstance(key, tuple):
             return self.take(key)
         rows, columns = key
@@ -155,7 +155,7 @@ def taken(panels: Sequence[Panel], rows: Any) -> Array:
 
 
 def _short(rows: Array) -> Array | slice:
-    """Row numbers as they are sent: neighbours as a slice, since there may be millions."""
+    """Row numbers as they are sent: neighbors as a slice, since there may be millions."""
     if len(rows) and (np.diff(rows) == 1).all():
         return slice(int(rows[0]), int(rows[-1]) + 1)
     return rows

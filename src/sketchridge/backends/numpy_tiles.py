@@ -1,4 +1,4 @@
-"""Kernel products on the CPU: small tiles of k(X, Z) in cache, one thread a row of tiles."""
+"""Kernel products on the CPU: small tiles of k(X, Z) in cache, one thread per row of tiles."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Tall:
         return self.map(lambda block: block)
 
     def columns(self, start: int, stop: int | None = None) -> Tall:
-        """Neighbouring columns, shared and not copied."""
+        """Neighboring columns, shared and not copied."""
         chosen = slice(start, self.shape[1] if stop is None else stop)
         if self.right is not None:
             return self._like(self.panels, self.right[:, chosen])
@@ -96,7 +96,7 @@ class Tall:
         return self._like(panels or (self.panels[0][:, :0],))
 
     def rows(self, start: int, stop: int | None = None) -> Tall:
-        """Neighbouring rows, shared and not copied."""
+        """Neighboring rows, shared and not copied."""
         chosen = slice(start, stop)
         return self._like([panel[chosen] for panel in self.panels], self.right)
 

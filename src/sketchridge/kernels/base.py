@@ -58,7 +58,7 @@ class Kernel(ABC):
         return X[rows]
 
     def fitted(self, X: Array) -> Kernel:
-        """Fix whatever depends on the training data (centre, scale, number of features)."""
+        """Fix whatever depends on the training data (center, scale, number of features)."""
         return self
 
     def check(self, X: Array) -> None:
@@ -142,7 +142,7 @@ class ScaledKernel(Kernel):
         return replace(self, bandwidth=bandwidth)  # type: ignore[type-var]
 
     def fitted(self, X: Array) -> ScaledKernel:
-        """Centre on the bulk of the data: squared distances by matrix product need it."""
+        """Center on the bulk of the data: squared distances by matrix product need it."""
         center = np.median(X[:: 1 + len(X) // 20_000], axis=0)
         return replace(self, center=center)  # type: ignore[type-var]
 

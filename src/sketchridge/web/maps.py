@@ -17,7 +17,7 @@ __all__ = ["Predicted", "columns_of", "draw_map", "draw_profile"]
 
 Array = np.ndarray
 _MOST = 1200  # candidates in a picture
-_BAR = 62  # width of the scale of colours
+_BAR = 62  # width of the scale of colors
 _STEPS = 24
 
 
@@ -77,7 +77,7 @@ def _chosen(labeled: Array, pending: Array) -> Array:
 
 
 def draw_map(found: Predicted, x_name: str, y_name: str, pending: Array) -> Mapping[str, Markup]:
-    """Two pictures of the candidates: coloured by the mean, and by the width of the interval."""
+    """Two pictures of the candidates: colored by the mean, and by the width of the interval."""
     x, x_names = found.column(x_name)
     y, y_names = found.column(y_name)
     labeled = np.isfinite(found.label)
@@ -88,13 +88,13 @@ def draw_map(found: Predicted, x_name: str, y_name: str, pending: Array) -> Mapp
         ("mean", found.mean, svg.VIRIDIS, "predicted mean"),
         ("width", half, svg.PURPLES, "half width of the interval"),
     ):
-        title = f"Candidates by {x_name} and {y_name}, coloured by the {what}"
+        title = f"Candidates by {x_name} and {y_name}, colored by the {what}"
         plot = svg.Plot(svg.across(x, x_names), svg.upward(y, y_names), x_name, y_name, title)
-        colour = svg.colours(values[rows], palette)
+        color = svg.colors(values[rows], palette)
         order = rows[np.argsort(labeled[rows], kind="stable")]  # labeled ones on top
         for row in order.tolist():
             plot.add(
-                _dot(plot, x[row], y[row], colour(values[row]), labeled[row], _said(found, row))
+                _dot(plot, x[row], y[row], color(values[row]), labeled[row], _said(found, row))
             )
         for row in pending.tolist()[-_MOST:]:
             plot.add(_ring(plot, x[row], y[row]))
@@ -156,14 +156,14 @@ def _ring(plot: svg.Plot, x: float, y: float) -> str:
 
 
 def _bar(values: Array, palette: Sequence[str]) -> str:
-    """The scale of colours, at the right."""
+    """The scale of colors, at the right."""
     low, high = float(values.min()), float(values.max())
-    colour = svg.colours(np.array([0.0, 1.0]), palette)
+    color = svg.colors(np.array([0.0, 1.0]), palette)
     top, bottom, left = svg.TOP, svg.HEIGHT - svg.BOTTOM, svg.WIDTH + 2
     step = (bottom - top) / _STEPS
     parts = [
         f'<rect x="{left}" y="{bottom - (i + 1) * step:.1f}" width="11" '
-        f'height="{step + 0.6:.1f}" fill="{colour(i / (_STEPS - 1))}"/>'
+        f'height="{step + 0.6:.1f}" fill="{color(i / (_STEPS - 1))}"/>'
         for i in range(_STEPS)
     ]
     scale = svg.Axis(low, high if high > low else low + 1.0, bottom, top)

@@ -9,7 +9,7 @@ from math import ceil, floor, isfinite, log10
 import numpy as np
 from markupsafe import Markup, escape
 
-__all__ = ["Axis", "Plot", "colours", "line_chart", "short", "ticks"]
+__all__ = ["Axis", "Plot", "colors", "line_chart", "short", "ticks"]
 
 Array = np.ndarray
 WIDTH = 440
@@ -191,15 +191,15 @@ def line_chart(
     return plot.done()
 
 
-def colours(values: Array, palette: Sequence[str]) -> Callable[[float], str]:
-    """A colour for each value between the least and the largest."""
+def colors(values: Array, palette: Sequence[str]) -> Callable[[float], str]:
+    """A color for each value between the least and the largest."""
     low, high = float(np.min(values)), float(np.max(values))
     anchors = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in palette], dtype=float)
     places = np.linspace(0, 1, len(anchors))
 
-    def colour(value: float) -> str:
+    def color(value: float) -> str:
         share = (value - low) / ((high - low) or 1.0)
         rgb = [round(float(np.interp(share, places, anchors[:, i]))) for i in range(3)]
         return "#{:02x}{:02x}{:02x}".format(*rgb)
 
-    return colour
+    return color

@@ -26,7 +26,7 @@ Boxes = dict[tuple[int, int], Array]  # (column, row) of the half-degree grid: (
 def load_weather(folder: Path | str | None = None, *, average: bool = False) -> tuple[Array, Array]:
     """Weather as X (n, 5) and temperature y (n,), a row for each place and month.
 
-    The columns of X are WEATHER_NAMES: precipitation, vapour, cloud, wet days and frost days.
+    The columns of X are WEATHER_NAMES: precipitation, vapor, cloud, wet days and frost days.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ class Curves:
             for r in self.rounds(strategy)
         }
 
-    def levelled(self, strategies: Sequence[str]) -> dict[str, dict[float, Estimate]]:
+    def leveled(self, strategies: Sequence[str]) -> dict[str, dict[float, Estimate]]:
         """Means and intervals of several, without what makes one repetition differ from another.
 
         From each repetition in which all were run its mean over them and their rounds is taken

@@ -35,8 +35,8 @@ Array = np.ndarray
 ROUNDING = 1e-6
 IDENTITIES = {
     "binomial": ("(3.1)", "binomial"),
-    "minimiser": ("ω†", "minimiser"),
-    "projected minimiser": ("α̂", "projected_minimiser"),
+    "minimiser": ("ω†", "minimizer"),
+    "projected minimiser": ("α̂", "projected_minimizer"),
     "first part": ("G₁ = 0", "first_part"),
     "blocks": ("the blocks of S K", "blocks"),
 }

@@ -88,7 +88,7 @@ def _no_gain(panel: str, decay: str, rows: Sequence[Row]) -> Claim:
     return Claim(
         f"{panel}: no gain beyond c = 1",
         *QUOTES[f"no_gain_{decay}"],
-        "per cent of the fall of the mean gap that is reached at c = 1 (holds: 90 or more; "
+        "percent of the fall of the mean gap that is reached at c = 1 (holds: 90 or more; "
         "bootstrap intervals)",
         *judged(shown, verdicts),
         f"At c = 1 (m = {at_one[0]['m']}, s_λ = {range_of(r['s_lambda'] for r in at_one)}) the gap "

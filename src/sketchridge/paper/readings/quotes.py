@@ -17,7 +17,7 @@ QUOTES: dict[str, tuple[str, str]] = {
         "for n data points, the time and space complexity of kernel ridge regression (KRR) are of "
         "O(n³) and O(n²) respectively",
     ),
-    "minimiser": (
+    "minimizer": (
         "135–144",
         "Thus, the KRR estimator is expressed as f̂(·) = Σ ω†_i K(·, X_i), where ω† = (K + λI)⁻¹y/n",
     ),
@@ -61,7 +61,7 @@ QUOTES: dict[str, tuple[str, str]] = {
         "Schwarz inequality and the triangle inequality",
     ),
     "squares": ("259", "T₁² ≲ λ, T₂² ≲ λ"),
-    "projected_minimiser": ("266", "which has the solution α̂ = (λSKSᵀ + SK²Sᵀ)⁻¹SKg*/n"),
+    "projected_minimizer": ("266", "which has the solution α̂ = (λSKSᵀ + SK²Sᵀ)⁻¹SKg*/n"),
     "first_part": ("282", "Clearly, in our construction G₁² = 0"),
     "decay_polynomial": (
         "339",

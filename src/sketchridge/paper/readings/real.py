@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["RealReading"]
 
 Array = np.ndarray
-MARGIN = 0.5  # per cent
+MARGIN = 0.5  # percent
 TARGET = 1.01  # times the error of the whole pool
 PAPERS = ("labels", "pool")
 
@@ -33,11 +33,11 @@ class RealReading(Experiment):
 
     choices: ClassVar[str] = (
         "Features scaled to standard deviation 1 in the pool, the bandwidth its median distance, λ "
-        "by leave-one-out in every round, y centred by the mean of the first labels; no test row "
+        "by leave-one-out in every round, y centered by the mean of the first labels; no test row "
         "enters. A Gaussian sketch; m = ⌈log n⌉ with n the labels of the round, with n the pool, "
         "and m = 256, which is not the paper's. Scores come from sums in single precision for the "
         "paper's m and in double precision for m = 256. Every strategy of a repetition has the "
-        "same pool, test points, first labels and keys of the draw. Half of the pool is labelled "
+        "same pool, test points, first labels and keys of the draw. Half of the pool is labeled "
         "in the end: where all of it is, strategies no longer differ. The automatic sketch "
         "(randomly pivoted Cholesky, GCV with a guard, at most 512 rows) is apart, since its m "
         "differs between strategies."
@@ -81,7 +81,7 @@ class RealReading(Experiment):
         known = {f"rsKRR+{name}": f"{name}, {MODELS[model]}" for name in names}
         known = {shown: name for shown, name in known.items() if name in curves}
         seeds = curves.seeds(*known.values())  # all strategies on the same data
-        bands_of = curves.levelled(list(known.values()))
+        bands_of = curves.leveled(list(known.values()))
         lines = {shown: bands_of[name] for shown, name in known.items()}
         bands(ax, lines, styles={"rsKRR+uniform": "--"})
         whole = f"{WHOLE}, {MODELS[model]}"
@@ -132,7 +132,7 @@ class RealReading(Experiment):
             for name in ("V2", "uniform")
         }
         seeds = curves.seeds(*names.values())
-        bands_of = curves.levelled(list(names.values()))
+        bands_of = curves.leveled(list(names.values()))
         lines = {shown: bands_of[name] for shown, name in names.items()}
         dashed = {shown: "--" for shown in lines if shown.startswith("uniform")}
         bands(axes[0], lines, styles=dashed)
@@ -182,7 +182,7 @@ class RealReading(Experiment):
         first: int = 1,
         last: int | None = None,
     ) -> Estimate | None:
-        """Mean over rounds of the relative difference in per cent; None without two pairs."""
+        """Mean over rounds of the relative difference in percent; None without two pairs."""
         names = f"{one}, {MODELS[model]}", f"{other}, {MODELS[model]}"
         if not all(name in curves for name in names) or len(curves.seeds(*names)) < 2:
             return None
@@ -261,7 +261,7 @@ class RealReading(Experiment):
         )
 
     def _memory(self) -> Claim:
-        """Arithmetic: of the kernel matrix of all rows, and of those labelled in the end."""
+        """Arithmetic: of the kernel matrix of all rows, and of those labeled in the end."""
         sizes = (self.source.pool, self.source.pool // 2)
         return Claim(
             f"{self.name}: memory of the original KRR",
@@ -367,7 +367,7 @@ def _curves(rows: Sequence[Row]) -> Curves:
 
 
 def _relative(one: Array, other: Array) -> Array:
-    """In per cent of the other."""
+    """In percent of the other."""
     return 100 * (one / other - 1)
 
 

@@ -36,7 +36,7 @@ __all__ = ["SyntheticReading"]
 Array = np.ndarray
 FOUR = ("KRR+V1", "KRR+rand", "rsKRR+V2", "rsKRR+rand")
 READINGS = {"n = labels": "", "n = pool": ", n = pool"}  # in m = ⌈log n⌉
-PAIRS = ("#8d6a9f", "#a0743c", "#7a7a7a")  # colours that no strategy has
+PAIRS = ("#8d6a9f", "#a0743c", "#7a7a7a")  # colors that no strategy has
 LATE = range(30, 51)
 TICKS = (0.1, 0.2, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.4, 2, 5, 10)  # of ratios
 ALL = range(1, 51)
@@ -115,7 +115,7 @@ class SyntheticReading(Experiment):
         look = {"KRR+rand": "--", "rsKRR+V2-top": ":"}
         lines = {name: counts.band(name) for name in names}
         bands(ax, lines, styles=look, colors=[COLORS[k] for k in (0, 1, 2, 5, 7)])
-        finish(ax, title="labelled points of the minority, of 71", xlabel="round", ylabel="points")
+        finish(ax, title="labeled points of the minority, of 71", xlabel="round", ylabel="points")
 
     # Claims
 
@@ -226,14 +226,14 @@ class SyntheticReading(Experiment):
             self._claim(
                 "random sampling misses the minority",
                 "unlikely",
-                "labelled minority points of 71 after 10 rounds under KRR+rand (holds: below 10%)",
+                "labeled minority points of 71 after 10 rounds under KRR+rand (holds: below 10%)",
                 str(few),
                 below(few, 7.1),
             ),
             self._claim(
                 "the minority is selected",
                 "minority",
-                "labelled minority points after 10 rounds, paired difference (holds: both above 0)",
+                "labeled minority points after 10 rounds, paired difference (holds: both above 0)",
                 listed(gains),
                 all_of(above_zero(e) for e in gains.values()),
                 self._stratified(counts),
@@ -286,7 +286,7 @@ class SyntheticReading(Experiment):
         return self._claim(
             "deterministic takes the cluster first",
             "all_of_them",
-            "labelled minority points of 71 after 3 rounds (holds: more than by weights, and half "
+            "labeled minority points of 71 after 3 rounds (holds: more than by weights, and half "
             "of them)",
             f"V2-top: {top}; V2-top − V2: {more}",
             all_of(verdicts),
@@ -307,7 +307,7 @@ class SyntheticReading(Experiment):
             "and 50%; the pool has 1.4%)",
             str(found),
             within(found, 0.05, 0.5),
-            f"Minority points labelled after round 10: {gained[10]} of 71.",
+            f"Minority points labeled after round 10: {gained[10]} of 71.",
         )
 
     def _extra_bias(self, errors: Curves, counts: Curves) -> Claim:
@@ -384,7 +384,7 @@ def _power(line: dict[float, Estimate]) -> dict[float, Estimate]:
 
 
 def _percent(found: Estimate) -> str:
-    """A difference of logarithms as a change in per cent."""
+    """A difference of logarithms as a change in percent."""
     change: Any = [100 * (10**v - 1) for v in (found.mean, found.low, found.high)]
     return f"{change[0]:+.1f}% [{change[1]:+.1f}, {change[2]:+.1f}]"
 

@@ -31,7 +31,7 @@ class TimingReading(Experiment):
     maker = Timing()
     choices: ClassVar[str] = (
         "The paper states neither the machine nor what is timed. Here everything from the data to "
-        "one variance is, on one thread: kernel matrix, the draw of S, factorisation or sketch, "
+        "one variance is, on one thread: kernel matrix, the draw of S, factorization or sketch, "
         "and the variance; m = 30, λ = (log n)^(1/2)/n. Bands: fastest to slowest repetition."
     )
 
@@ -81,7 +81,7 @@ class TimingReading(Experiment):
                 SHOWN,
                 "A time on an unnamed machine with unnamed software cannot be refuted on another, "
                 "so it is not judged. From the data both formulas need the n×n "
-                "kernel matrix, and the factorisation that V2 saves takes milliseconds at n = 500.",
+                "kernel matrix, and the factorization that V2 saves takes milliseconds at n = 500.",
             ),
             *_given(rows, growth),
             Claim(
@@ -115,7 +115,7 @@ def _given(rows: Sequence[Row], growth: dict[str, Estimate]) -> list[Claim]:
         Claim(
             "timing: the main cost is S K",
             *QUOTES["main_cost"],
-            f"per cent of the time of V2 with K and S given, at n = {n} (holds: above 50), and "
+            f"percent of the time of V2 with K and S given, at n = {n} (holds: above 50), and "
             "exponent of n of the time of S K (holds: below 2.3)",
             f"{share}; {growth[product]}",
             all_of([below(share * -1, -50.0), below(growth[product], 2.3)]),

@@ -1,6 +1,6 @@
 """Sketched ridge regression from a few small matrices, for campaigns that keep their own products.
 
-With G the kernel matrix of n labelled points (not divided by n), R = G Sᵀ (n, m) and α = nλ. The
+With G the kernel matrix of n labeled points (not divided by n), R = G Sᵀ (n, m) and α = nλ. The
 rows of R may be given in any orthonormal basis that spans its columns.
 """
 

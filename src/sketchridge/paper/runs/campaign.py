@@ -52,14 +52,14 @@ def log_size(n: int) -> int:
 
 
 def first_labels(pool: int, count: int, seed: int) -> Array:
-    """Rows labelled at the start: a function of the seed alone, so that strategies are paired."""
+    """Rows labeled at the start: a function of the seed alone, so that strategies are paired."""
     return np.random.default_rng([seed, 1]).choice(pool, count, replace=False)
 
 
 def simulate(
     model: Model, acquisition: str, pool: int, first: Array, *, batch: int, rounds: int, seed: int
 ) -> tuple[list[float], list[Array]]:
-    """Algorithm 1: errors after rounds 0, 1, …, and the rows labelled in each."""
+    """Algorithm 1: errors after rounds 0, 1, …, and the rows labeled in each."""
     model.add(first)
     errors = [model.error()]
     told = [first]

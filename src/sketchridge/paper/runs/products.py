@@ -1,7 +1,7 @@
-"""Products with the kernel of labelled points that grow with the labels of a campaign.
+"""Products with the kernel of labeled points that grow with the labels of a campaign.
 
 With a sketch S whose old entries never change, S k_x accumulates over new labels. Hᵀk_x does not,
-since H = R P changes in every round: it is a product with k(labelled, pool), which `Held` keeps and
+since H = R P changes in every round: it is a product with k(labeled, pool), which `Held` keeps and
 `Streamed` computes anew in double precision on a backend of the library.
 """
 
@@ -16,7 +16,7 @@ from sketchridge.backends import as_backend
 from sketchridge.kernels import Gaussian
 from sketchridge.sketches import GaussianSketch
 
-__all__ = ["Held", "Labelled", "PoolProducts", "Streamed", "gaussian_block", "median_distance"]
+__all__ = ["Held", "Labeled", "PoolProducts", "Streamed", "gaussian_block", "median_distance"]
 
 Array = np.ndarray
 _PAIRS = 20_000  # of which the median distance is taken
@@ -40,8 +40,8 @@ def gaussian_block(U: Array, V: Array) -> Array:
     return np.exp(s, out=s)
 
 
-class Labelled:
-    """The labelled points: R = G Sᵀ, W = S R, and S k_x at test points, all in float64.
+class Labeled:
+    """The labeled points: R = G Sᵀ, W = S R, and S k_x at test points, all in float64.
 
     Columns of S for m_max rows are drawn at once, so that a sketch of fewer rows is its first ones.
     """
@@ -91,9 +91,9 @@ class PoolProducts(ABC):
 
 
 class Held(PoolProducts):
-    """k(labelled, pool) in one precision, a block for each round, or S k_x alone.
+    """k(labeled, pool) in one precision, a block for each round, or S k_x alone.
 
-    Scores are weights of a draw. In single precision, 4 bytes a number, the sums behind V2 are
+    Scores are weights of a draw. In single precision, 4 bytes per number, the sums behind V2 are
     right to about 1e-6 of ‖k_x‖²: enough where V2·α² is 1e-4 of it or more, which `real` sees to.
     """
 
@@ -132,7 +132,7 @@ class Held(PoolProducts):
 
 
 class Streamed(PoolProducts):
-    """k(labelled, pool) computed anew in every round by a backend of the library, say on a GPU."""
+    """k(labeled, pool) computed anew in every round by a backend of the library, say on a GPU."""
 
     def __init__(self, X: Array, m_max: int, backend: str) -> None:
         self.X = X

@@ -19,7 +19,7 @@ from sketchridge.paper.runs.algebra import loo_alpha, sketched_spectrum
 from sketchridge.paper.runs.campaign import Problem, first_labels, log_size, simulate
 from sketchridge.paper.runs.products import (
     Held,
-    Labelled,
+    Labeled,
     PoolProducts,
     Streamed,
     median_distance,
@@ -61,7 +61,7 @@ class Source:
 
     @property
     def rounds(self) -> int:
-        """Until half of the pool is labelled, the first labels being one batch."""
+        """Until half of the pool is labeled, the first labels being one batch."""
         return self.pool // (2 * self.batch) - 1
 
 
@@ -89,16 +89,16 @@ def real_problem(source: Source, pool: int, seed: int, folder: Path | None) -> P
 
 
 class RealModel:
-    """Sketched KRR with a Gaussian sketch, λ by leave-one-out, y centred by the first labels.
+    """Sketched KRR with a Gaussian sketch, λ by leave-one-out, y centered by the first labels.
 
     Points are in units of the bandwidth. Products accumulate over rounds.
     """
 
     def __init__(
-        self, problem: Problem, labelled: Labelled, size: Any, score: str, pool: PoolProducts | None
+        self, problem: Problem, labeled: Labeled, size: Any, score: str, pool: PoolProducts | None
     ) -> None:
         self.problem = problem
-        self.labelled = labelled
+        self.labeled = labeled
         self.size = size  # m, a function of the number of labels
         self.score = score
         self.pool = pool
@@ -106,30 +106,30 @@ class RealModel:
 
     def add(self, ids: Array) -> None:
         self.extend(ids)
-        self.m = int(self.size(len(self.labelled.ids)))
+        self.m = int(self.size(len(self.labeled.ids)))
         self.spectrum, self.y, self.alpha = self.fitted(self.m)
 
     def extend(self, ids: Array) -> None:
         """New labels, before the model is fitted to them."""
-        if not len(self.labelled.ids):
+        if not len(self.labeled.ids):
             self.center = float(self.problem.y[ids].mean())
         self.is_open[ids] = False
-        S_new = self.labelled.add(ids)
+        S_new = self.labeled.add(ids)
         if self.pool is not None:
             self.pool.add(ids, S_new, np.flatnonzero(self.is_open))
 
     def fitted(self, m: int) -> tuple[Any, Array, float]:
         """With the first m rows of the sketch."""
-        R = self.labelled.R[:, :m]
-        spectrum = sketched_spectrum(R, self.labelled.S[:m] @ R)
-        y = self.problem.y[self.labelled.ids] - self.center
+        R = self.labeled.R[:, :m]
+        spectrum = sketched_spectrum(R, self.labeled.S[:m] @ R)
+        y = self.problem.y[self.labeled.ids] - self.center
         return spectrum, y, loo_alpha(spectrum.H / np.sqrt(spectrum.E), spectrum.E, y)
 
     def error(self) -> float:
         return self.error_of(self.m, self.spectrum, self.y, self.alpha)
 
     def error_of(self, m: int, spectrum: Any, y: Array, alpha: float) -> float:
-        mean = self.center + spectrum.mean(self.labelled.t_test[:m], y, alpha)
+        mean = self.center + spectrum.mean(self.labeled.t_test[:m], y, alpha)
         return float(np.mean((mean - self.problem.y_test) ** 2))
 
     def scores(self, rows: Array) -> Array:
@@ -242,7 +242,7 @@ class _Watched:
         self.look()
 
     def look(self) -> None:
-        n = len(self.inner.labelled.ids)
+        n = len(self.inner.labeled.ids)
         found = {}
         for kind, size in self.sizes.items():
             m = size(n)
@@ -270,11 +270,11 @@ def _size(cell: dict) -> Any:
 def _model(cell: dict, problem: Problem, score: str) -> Any:
     size = _size(cell)
     largest = size(cell["pool"])
-    labelled = Labelled(problem.X, problem.X_test, largest, cell["seed"])
+    labeled = Labeled(problem.X, problem.X_test, largest, cell["seed"])
     products = None
     if cell["strategy"] != "uniform":
         products = _pool_products(cell, problem.X, largest, score)
-    return RealModel(problem, labelled, size, score, products)
+    return RealModel(problem, labeled, size, score, products)
 
 
 def _pool_products(cell: dict, X: Array, largest: int, score: str) -> PoolProducts:

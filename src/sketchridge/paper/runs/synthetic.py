@@ -1,8 +1,8 @@
 """Figure 3: active learning on synthetic data, in a basis in which nothing is large.
 
 The Gaussian kernel of bandwidth 0.25 on points of a line has rank 20 to 30 to rounding. So
-k(x, z) = l_xᵀl_z with features l from a pivoted Cholesky factorisation of pool and test points,
-and the n labelled points are kept as an (r, r) triangle: all of Algorithm 1 is exact to rounding.
+k(x, z) = l_xᵀl_z with features l from a pivoted Cholesky factorization of pool and test points,
+and the n labeled points are kept as an (r, r) triangle: all of Algorithm 1 is exact to rounding.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class SketchedModel(ExactModel):
         n = len(self.ids)
         m = log_size(n if self.n_is == "labels" else len(self.problem.X))
         S = self.sketch.grown(m).entries(range(m), range(n))
-        self.SL = S @ self.L[self.ids]  # S k_x = S L_labelled l_x
+        self.SL = S @ self.L[self.ids]  # S k_x = S L_labeled l_x
         self.spectrum = sketched_spectrum(self.T @ self.SL.T, self.SL @ self.SL.T)
         U = Q @ self.spectrum.H / np.sqrt(self.spectrum.E)
         self.alpha = loo_alpha(U, self.spectrum.E, y)
@@ -153,7 +153,7 @@ class SketchedModel(ExactModel):
 
 @dataclass(frozen=True)
 class Synthetic:
-    """The rows of a setting: MSE against f* and labelled minority points, by round."""
+    """The rows of a setting: MSE against f* and labeled minority points, by round."""
 
     setting: int
     takes = frozenset({"repetitions", "n"})
