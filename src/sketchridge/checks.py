@@ -16,6 +16,7 @@ from sketchridge.kernels import Precomputed, candidates
 __all__ = [
     "check_appendable",
     "check_interval",
+    "check_known",
     "check_noise_variance",
     "check_parameters",
     "check_positive",
@@ -125,6 +126,15 @@ def checked_precisions(sample_weight: Any, t: int) -> Array:
             "be infinite: give positive weights, or include_noise=False without weights."
         )
     return w
+
+
+def check_known(Y: Array) -> None:
+    """Raise ValueError where numbers of y are missing, as None among objects is."""
+    if np.isnan(Y).any():
+        raise ValueError(
+            f"y has missing values (None or NaN) in {int(np.isnan(Y).any(axis=1).sum())} of "
+            f"{len(Y)} rows: leave these rows out of X and y."
+        )
 
 
 def check_range(Y: Array) -> None:

@@ -51,6 +51,12 @@ def check_table(X: Any) -> None:
     if type(X).__module__.startswith("dask"):
         raise ValueError("A Dask table is not read here: give table.compute().")
     names = names_of(X)
+    if not names:
+        raise ValueError(
+            "The table has no columns to learn from: give at least one beside the target."
+        )
+    if isinstance(X, Mapping):
+        _check_lengths({name: len(X[name]) for name in names})
     if not all(isinstance(name, str) for name in names):
         odd = [name for name in names if not isinstance(name, str)]
         raise ValueError(f"Columns need names that are text, got {listed(odd)}: rename them.")
@@ -62,6 +68,16 @@ def check_table(X: Any) -> None:
 def names_of(X: Any) -> list[str]:
     """The names of the columns, in their order."""
     return list(X) if isinstance(X, Mapping) else list(X.columns)
+
+
+def _check_lengths(rows: dict[str, int]) -> None:
+    first, *others = rows
+    for name in others:
+        if rows[name] != rows[first]:
+            raise ValueError(
+                f"Columns need the same number of rows, but {shown(first)} has {rows[first]} rows "
+                f"and {shown(name)} {rows[name]} rows."
+            )
 
 
 def cells_of(X: Any, name: str) -> Array:

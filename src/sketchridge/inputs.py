@@ -9,6 +9,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from sketchridge.checks import (
+    check_known,
     check_noise_variance,
     check_range,
     check_times,
@@ -47,6 +48,7 @@ def validated(
             f"y has {Y.shape[1]} targets, but the estimator was fitted with {targets}."
         )
     check_noise_variance(estimator.noise_variance, Y.shape[1])
+    check_known(Y)
     check_range(Y)
     return X, Y, checked_weights(sample_weight, X), y.ndim == 1
 

@@ -208,6 +208,11 @@ def best_alpha(G: Array, problem: Problem, *, within: float = _WITHIN) -> AlphaP
     """
     root = np.sqrt(problem.w)[:, None]
     E, Q = eigh(G * root * root.T, driver="evd", overwrite_a=True, check_finite=False)
+    if not np.isfinite(E).all():
+        raise ValueError(
+            "The kernel matrix has no finite eigenvalues: the bandwidth is too small for X, or X "
+            "too large. Give a larger bandwidth, or rescale X."
+        )
     E = np.maximum(E, 0)
     alphas = E[-1] * np.geomspace(*_RANGE, _ALPHAS)
     D = 1 / (E[:, None] + alphas)  # (n, l)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sketchridge.checks import (
     check_appendable,
     check_interval,
+    check_known,
     check_parameters,
     check_times,
     checked_precisions,
@@ -285,6 +286,7 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
         """
         query = self._question(X)
         Y = np.asarray(y, dtype=float).reshape(len(query), -1)
+        check_known(Y)
         mean = self._fitted.mean(query)
         if Y.shape != mean.shape:
             raise ValueError(f"y has the shape {np.shape(y)}, but predictions have {mean.shape}.")

@@ -22,6 +22,7 @@ __all__ = ["Ridge"]
 Array = np.ndarray
 _Passes = Callable[[Query, Share, str], Array]
 _FEW = 4096  # rows up to which two passes cost nothing worth saving
+_RANGE = 1e15  # coefficients whose squares float32 may not hold
 _SUMS = 16  # rounding of a sum over all rows, in ε and by measurement
 _BEYOND = 1.5  # K's eigenvalues along z₂ − z₃ over ρ(x), the best of 1, 1.5 and 2 by measurement
 _EXPLAINED = 64  # c(x) below that many ε of k(x,x) is rounding
@@ -262,7 +263,7 @@ class Ridge:
             return self._two_passes(some, share_at(theta, some), FULL)
 
         value = query.in_blocks(self._width, block, formed=True)
-        far = np.flatnonzero(self._far(value, precision))
+        far = np.flatnonzero(self._far(value, precision) | ~np.isfinite(value))
         if len(far):
             value[far] = query.some(far).in_blocks(self._width, again, formed=True)
         return value
@@ -325,8 +326,10 @@ class Ridge:
     def _second_pass(
         self, query: Query, theta: Share, B: Array, a: Array | None, precision: str
     ) -> Array:
-        C = self.sample.backend.tall(self._fitting(B, a, query.constant, theta, EPS[precision]))
-        squares = query.residual_sqnorm(self.sample, self.wide, C, precision)
+        C = self._fitting(B, a, query.constant, theta, EPS[precision])
+        safe = precision if np.abs(C).max(initial=0.0) < _RANGE else FULL
+        small = self.sample.backend.tall(C)
+        squares = query.residual_sqnorm(self.sample, self.wide, small, safe)
         return squares * (theta**2 * self.scale)
 
     def fitting(self, query: Query, theta: Theta) -> Array:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import wraps
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -27,11 +29,23 @@ __all__ = ["MemoryStore"]
 Array = np.ndarray
 
 
+def _one_at_a_time(change: Callable[..., Any]) -> Callable[..., Any]:
+    """A change that waits for those of other threads."""
+
+    @wraps(change)
+    def changed(self: MemoryStore, *arguments: Any, **options: Any) -> Any:
+        with self._lock:
+            return change(self, *arguments, **options)
+
+    return changed
+
+
 class MemoryStore(Store):
     """Lists and dictionaries, which are replaced and never changed, so that `transaction` can go
     back."""
 
     def __init__(self) -> None:
+        self._lock = RLock()
         self._settings: dict[str, Any] = {}
         self._parts: list[Part] = []
         self._draws: list[Draw] = []
@@ -50,6 +64,7 @@ class MemoryStore(Store):
     def parts(self, start: int = 0) -> list[Part]:
         return self._parts[start:]
 
+    @_one_at_a_time
     def add(self, part: Part) -> None:
         self._parts = [*self._parts, part]
 
@@ -58,13 +73,22 @@ class MemoryStore(Store):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        before = dict(self.__dict__)
-        try:
-            yield
-        except BaseException:
-            self.__dict__.update(before)
-            raise
+        with self._lock:
+            before = dict(self.__dict__)
+            try:
+                yield
+            except BaseException:
+                self.__dict__.update(before)
+                raise
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = RLock()
+
+    @_one_at_a_time
     def claim(self, ids: Array, probabilities: Array, round_number: int) -> bool:
         if np.isin(ids, self.taken()).any():
             return False
@@ -72,6 +96,7 @@ class MemoryStore(Store):
         self._draws = self._draws + [Draw(i, round_number, p) for i, p in drawn]
         return True
 
+    @_one_at_a_time
     def release(self, ids: Array) -> None:
         check_each(
             ids,
@@ -87,16 +112,19 @@ class MemoryStore(Store):
         gone = set(ids.tolist())
         self._draws = [replace(d, released=d.released or d.id in gone) for d in self._draws]
 
+    @_one_at_a_time
     def tell(self, ids: Array, Y: Array, *, names: Sequence[str] = (), by: str = "") -> None:
         new = new_labels(ids, Y, self._labels, self._width())
         told = zip(ids[new].tolist(), Y[new].tolist(), strict=True)
         self._labels = {**self._labels, **dict(told)}
 
+    @_one_at_a_time
     def amend(self, ids: Array, Y: Array, *, by: str = "", note: str = "") -> None:
         self._check_labeled(ids, "amended")
         check_width(Y, self._width())
         self._change(dict(zip(ids.tolist(), Y.tolist(), strict=True)), by, note)
 
+    @_one_at_a_time
     def retract(self, ids: Array, *, by: str = "", note: str = "") -> None:
         self._check_labeled(ids, "taken back")
         self._change(dict.fromkeys(ids.tolist()), by, note)
@@ -116,6 +144,7 @@ class MemoryStore(Store):
         self._changes = self._changes + changes
         self._labels = {i: y for i, y in labels.items() if y is not None}
 
+    @_one_at_a_time
     def fail(self, ids: Array, *, by: str = "", note: str = "") -> None:
         labeled = np.isin(ids, list(self._labels))
         check_each(
@@ -159,6 +188,7 @@ class MemoryStore(Store):
     def rounds(self, start: int = 0) -> list[Round]:
         return self._rounds[start:]
 
+    @_one_at_a_time
     def open_round(
         self, least: int, labels: int | None = None, kernel: Mapping[str, Any] | None = None
     ) -> None:
@@ -169,6 +199,7 @@ class MemoryStore(Store):
             new = Round(len(self._rounds), count, edition=edition, kernel=kernel)
             self._rounds = [*self._rounds, new]
 
+    @_one_at_a_time
     def record(self, round_number: int, metrics: Mapping[str, Any]) -> None:
         old = self._rounds[round_number]
         new = replace(old, metrics={**old.metrics, **metrics})
