@@ -62,6 +62,7 @@ class Window:
         self.page.get_by_role("button", name="Ask").click()
         self.says("in the list.")
         cells = self.page.locator("input[data-draft]")
+        cells.nth(count - 1).wait_for()  # the list follows the words
         return [cells.nth(i).get_attribute("data-draft") for i in range(cells.count())]
 
     def cell(self, row: str) -> Any:
