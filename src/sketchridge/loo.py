@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import eigh, lapack
-from scipy.linalg.blas import dsyrk
+from scipy.linalg.blas import dsymm, dsymv, dsyr, dsyr2k, dsyrk
 from scipy.spatial.distance import pdist, squareform
 
 from sketchridge.kernels import DistanceKernel
@@ -32,6 +32,8 @@ _TINY = np.finfo(float).tiny
 _WITHIN = 0.01  # of the least leave-one-out error: the curve is flat toward small alpha
 _RANGE = 1e-10, 10  # of α, in units of the largest eigenvalue: the grid of a whole λ path
 _ALPHAS = 100
+_CACHED = 2**15  # numbers of a matrix that are worked on at a time
+_TILE = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +95,12 @@ def solved(G: Array, alpha: float, problem: Problem) -> Exact | None:
 
     O(n³); G is left alone.
     """
-    A = np.array(G, order="F")
-    A.flat[:: len(A) + 1] += alpha / problem.w
+    return _solved(np.array(G.T, order="F"), alpha, problem)
+
+
+def _solved(A: Array, alpha: float, problem: Problem) -> Exact | None:
+    """The same, in the memory of a kernel matrix of columns, of which the lower half is read."""
+    A.T.flat[:: len(A) + 1] += alpha / problem.w
     L, failed = lapack.dpotrf(A, lower=1, overwrite_a=1, clean=0)
     if failed or not np.isfinite(L.diagonal()).all():
         return None
@@ -102,15 +108,14 @@ def solved(G: Array, alpha: float, problem: Problem) -> Exact | None:
     B, failed = lapack.dpotri(L, lower=1, overwrite_c=1)
     if failed:
         return None
-    B = _symmetric(B)
     if not problem.fit_intercept:
-        return Exact(B, None, logdet, problem.Y)
-    ones = B.sum(axis=1)
+        return Exact(_mirrored(B), None, logdet, problem.Y)
+    ones = dsymv(1.0, B, np.ones(len(B)), lower=1)
     total = ones.sum()
     if not total > 0:
         return None
-    B -= np.outer(ones, ones / total)
-    return Exact(B, ones, logdet + np.log(total), problem.Y)
+    B = dsyr(-1 / total, ones, lower=1, a=B, overwrite_a=1)
+    return Exact(_mirrored(B), ones, logdet + np.log(total), problem.Y)
 
 
 def left_out(kernel: DistanceKernel, U: Array, alpha: float, problem: Problem) -> Array | None:
@@ -131,22 +136,37 @@ def criterion_at(
     with np.errstate(all="ignore"):
         distances, gradient = _METRICS[kernel.metric]
         s = distances(U)
-        model = solved(kernel.evaluate(s.copy(), np), alpha, problem)
+        A = _by_rows(lambda rows: kernel.evaluate(rows.copy(), np), s)
+        model = _solved(A.T, alpha, problem)
         if model is None:
             return None
         value, by_A = _CRITERIA[name](model, problem)
         by_log_alpha = alpha * float((by_A.diagonal() / problem.w).sum())
-        W = kernel.slopes(s, np)
+        W = _by_rows(lambda rows: _finite(kernel.slopes(rows, np)), s, out=s).T
         W *= by_A
-        W[~np.isfinite(W)] = 0.0  # a slope may be infinite at s = 0, where no distance changes
         by_U = gradient(W, U)
     if not (np.isfinite(value) and np.isfinite(by_U).all() and np.isfinite(by_log_alpha)):
         return None
     return value, by_U, by_log_alpha
 
 
+def _finite(slopes: Array) -> Array:
+    """A slope may be infinite at s = 0, where no distance changes."""
+    return np.where(np.isfinite(slopes), slopes, 0.0)
+
+
+def _by_rows(f: Callable[[Array], Array], s: Array, out: Array | None = None) -> Array:
+    """f of an (n, n) matrix, a few rows at a time, which stay in the cache."""
+    out = np.empty_like(s) if out is None else out
+    step = max(1, _CACHED // max(len(s), 1))
+    for start in range(0, len(s), step):
+        rows = slice(start, start + step)
+        out[rows] = f(s[rows])
+    return out
+
+
 def _leave_one_out(model: Exact, problem: Problem) -> tuple[float, Array]:
-    """log L with L = Σ_i w_i r_i²/Σw, averaged over targets, and its gradient by A.
+    """log L with L = Σ_i w_i r_i²/Σw, averaged over targets, and its gradient by A: the lower half.
 
     With g = ∂L/∂r, u = P(g/b), ω = g∘r/b: ∂L/∂A = P diag(ω) P − (u aᵀ + a uᵀ)/2.
     """
@@ -156,23 +176,22 @@ def _leave_one_out(model: Exact, problem: Problem) -> tuple[float, Array]:
     g = 2 * share[:, None] * r / L  # of the logarithm
     u = model.P @ (g / model.b[:, None])
     omega = (g * r).sum(axis=1) / model.b
-    by_A = _symmetric(dsyrk(1.0, (model.P * np.sqrt(omega)).T, trans=1, lower=1))
-    cross = u @ model.a.T
-    cross += cross.T
-    cross *= 0.5
-    by_A -= cross
+    by_A = dsyrk(1.0, model.P * np.sqrt(omega), lower=1)
+    by_A = dsyr2k(-0.5, u, model.a, beta=1.0, c=by_A, lower=1, overwrite_c=1)
     return float(np.log(L)), by_A
 
 
 def _restricted_likelihood(model: Exact, problem: Problem) -> tuple[float, Array]:
-    """log(yᵀPy/ν), averaged over targets, plus (log|A| + log 1ᵀB1)/ν, and its gradient by A.
+    """log(yᵀPy/ν), averaged over targets, plus (log|A| + log 1ᵀB1)/ν, and its gradient by A: the
+    lower half.
 
     That is −2/ν times the restricted log-likelihood, greatest over each target's amplitude, with
     ν = n − 1 (n without an intercept); the gradient is P/ν − a aᵀ/yᵀPy.
     """
     nu = max(len(problem) - problem.fit_intercept, 1)
     squares = np.maximum((problem.Y * model.a).sum(axis=0), _TINY)
-    by_A = model.P / nu - (model.a / squares) @ model.a.T / len(squares)
+    scaled = model.a / np.sqrt(squares * len(squares))
+    by_A = dsyrk(-1.0, scaled, beta=1 / nu, c=model.P, lower=1)
     return float(np.log(squares / nu).mean() + model.logdet / nu), by_A
 
 
@@ -252,8 +271,9 @@ def _squared_distances(U: Array) -> Array:
 
 
 def _by_squared_distances(W: Array, U: Array) -> Array:
-    """Σ_j 2 W_ij ∂s_ij/∂u_i for a symmetric W: (n, k)."""
-    return 4 * (W.sum(axis=1)[:, None] * U - W @ U)
+    """Σ_j 2 W_ij ∂s_ij/∂u_i for the symmetric W with that lower half: (n, k)."""
+    sums = dsymm(1.0, W, np.column_stack([U, np.ones(len(U))]), lower=1)
+    return 4 * (sums[:, -1:] * U - sums[:, :-1])
 
 
 def _absolute_distances(U: Array) -> Array:
@@ -263,6 +283,7 @@ def _absolute_distances(U: Array) -> Array:
 
 def _by_absolute_distances(W: Array, U: Array) -> Array:
     """The same for those, one feature at a time: (n, k). O(n²k) time, one n×n matrix."""
+    W = _mirrored(W)
     by_U = np.empty_like(U)
     signs = np.empty_like(W)
     for u, by_u in zip(U.T, by_U.T, strict=True):
@@ -279,9 +300,12 @@ _METRICS = {
 }
 
 
-def _symmetric(lower: Array) -> Array:
-    """The symmetric matrix with that lower triangle; what stands above is not used."""
-    full = np.tril(lower, -1)
-    full += full.T
-    np.fill_diagonal(full, lower.diagonal())
-    return full
+def _mirrored(A: Array) -> Array:
+    """The symmetric matrix with that lower half, in place."""
+    for start in range(0, len(A), _TILE):
+        stop = start + _TILE
+        tile = A[start:stop, start:stop]
+        tile[:] = np.tril(tile) + np.tril(tile, -1).T
+        for below in range(stop, len(A), _TILE):
+            A[start:stop, below : below + _TILE] = A[below : below + _TILE, start:stop].T
+    return A
