@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
+from sketchridge.backends import Backend, NumpyTiles
 from sketchridge.descent import Chart, Descent, descend, started
 from sketchridge.kernels import FORMS, DistanceKernel
-from sketchridge.loo import (
-    Criterion,
-    Exact,
-    LeaveOut,
-    Problem,
-    criterion_at,
-    kernel_matrix,
-    left_out,
-    solved,
-)
+from sketchridge.loo import Exact, Problem, kernel_matrix, solved
 
 __all__ = ["Race", "Step", "fitted_model", "kernel_between"]
 
@@ -31,6 +24,7 @@ _LOWER = 4.0  # by which α may be too large for so many rows
 _MARGIN = 1.04  # of mean squares: RMSE rises by 0.2% on 8 tables, not on their first 400 rows
 _IN_TURN = 200  # rows below which all are held out in turn
 _TURNS = 4
+_SIDE_BY_SIDE = 300  # rows from which candidates are learned at the same time
 _HOPELESS = 1e6  # the squared error of what cannot be computed, in variances of y
 
 
@@ -52,6 +46,8 @@ class _Candidate:
     errors: Array  # squared, of rows predicted without themselves: (t,)
     w: Array
     learned: int  # rows at the beginning that it was learned on
+    evaluations: int = 0
+    seconds: float = 0.0
 
     @property
     def form(self) -> str:
@@ -60,7 +56,13 @@ class _Candidate:
     @property
     def fresh(self) -> _Candidate:
         """By the rows that it was not learned from alone."""
-        return _Candidate(self.found, self.errors[self.learned :], self.w[self.learned :], 0)
+        rows = slice(self.learned, None)
+        return replace(self, errors=self.errors[rows], w=self.w[rows], learned=0)
+
+    @property
+    def step(self) -> Step:
+        kernel, form = self.found.kernel, self.form
+        return Step(kernel, form, self.score, self.error, self.evaluations, self.seconds)
 
     @property
     def score(self) -> float:
@@ -96,16 +98,14 @@ class Race:
         forms: Sequence[str],
         rows: int | None = None,
         say: Say = lambda text: None,
-        evaluate: Criterion = criterion_at,
-        leave_out: LeaveOut = left_out,
+        backend: Backend | None = None,
     ) -> None:
         self.problem = problem
         self.forms = forms
         self.criterion = criterion
         self.rows = rows
         self.say = say
-        self.evaluate = evaluate
-        self.leave_out = leave_out
+        self.backend = NumpyTiles() if backend is None else backend
         self.steps: list[Step] = []
 
     def size(self, form: str) -> int:
@@ -129,22 +129,30 @@ class Race:
         kernel, form = before.kernel, before.chart.form
         fresh = self.learned(kernel, form, problem)
         U = before.coordinates(problem.X)
-        there = self.evaluate(self.criterion, kernel, U, before.alpha, problem)
+        there = self.backend.criterion(self.criterion, kernel, U, before.alpha, problem)
         if there is None or min(fresh.values) <= there[0]:
             return fresh
         self.say(f"Learning the kernel: {kernel!r}, {form}, from where it was")
-        chart, theta = before.chart, before.theta
-        return descend(self.criterion, kernel, problem, chart, theta, evaluate=self.evaluate)
+        return self._descended(kernel, problem, before.chart, before.theta)
 
     def best(self, kernels: Sequence[DistanceKernel]) -> _Candidate:
         """The best kernel with one bandwidth for each feature, then its best form."""
         common = "isotropic" if list(self.forms) == ["isotropic"] else "ard"
-        best = self.best_kernel([self.tried(kernel, common) for kernel in kernels])
+        best = self.best_kernel(self.each([partial(self.tried, each, common) for each in kernels]))
         kernel = best.found.kernel
         forms = [form for form in self.forms if form in kernel.forms]
-        tried = [best] if common in forms else []
-        tried += [self.tried(kernel, form, best.found) for form in forms if form != common]
-        return _simplest(tried)
+        others = [form for form in forms if form != common]
+        tried = self.each([partial(self.tried, kernel, form, best.found) for form in others])
+        return _simplest([best, *tried] if common in forms else tried)
+
+    def each(self, candidates: Sequence[Callable[[], _Candidate]]) -> list[_Candidate]:
+        """The candidates, side by side where rows are enough for that to be quicker."""
+        if len(self.problem) < _SIDE_BY_SIDE:
+            tried = [candidate() for candidate in candidates]
+        else:
+            tried = self.backend.side_by_side(candidates)
+        self.steps += [candidate.step for candidate in tried]
+        return tried
 
     def best_kernel(self, tried: Sequence[_Candidate]) -> _Candidate:
         """The first unless another is better by a margin, or where rows are few by a standard error
@@ -175,9 +183,7 @@ class Race:
             found, candidate = self._left_out(kernel, form, near)
         evaluations = sum(len(each.values) for each in found)
         seconds = sum(each.seconds for each in found)
-        scored = candidate.score, candidate.error
-        self.steps.append(Step(kernel, form, *scored, evaluations, seconds))
-        return candidate
+        return replace(candidate, evaluations=evaluations, seconds=seconds)
 
     def _left_out(
         self, kernel: DistanceKernel, form: str, near: Descent | None
@@ -192,7 +198,8 @@ class Race:
         found = self.learned(kernel, form, self.head(rows), near)
         many = self.head(2 * self.rows if self.rows else _COMPARED)
         U = found.coordinates(many.X)
-        tries = [self.leave_out(kernel, U, found.alpha / lower, many) for lower in (1.0, _LOWER)]
+        alphas = found.alpha, found.alpha / _LOWER
+        tries = [self.backend.left_out(kernel, U, alpha, many) for alpha in alphas]
         errors = [_mean_squares(residuals, len(many)) for residuals in tries]
         least = min(errors, key=lambda each: float(many.w @ each))
         candidate = _Candidate(found, least, many.w, rows)
@@ -228,7 +235,13 @@ class Race:
             chart = started(self.criterion, kernel, problem, form)
         else:
             chart = Chart(form, 1 / near.map.diagonal(), near.alpha)
-        return descend(self.criterion, kernel, problem, chart, evaluate=self.evaluate)
+        return self._descended(kernel, problem, chart)
+
+    def _descended(
+        self, kernel: DistanceKernel, problem: Problem, chart: Chart, theta: Array | None = None
+    ) -> Descent:
+        evaluate = self.backend.criterion
+        return descend(self.criterion, kernel, problem, chart, theta, evaluate=evaluate)
 
 
 def _simplest(tried: Sequence[_Candidate]) -> _Candidate:

@@ -4,7 +4,6 @@ of the exact problem."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,7 +41,6 @@ _WITHIN = 0.01  # of the least leave-one-out error, mean squares
 _COMPARED = 1000  # rows on which kernels of a given bandwidth are compared
 _OPAQUE = NumpyTiles.dense_rows  # up to which kernels without fast products are compared
 _GATHERED = 2**16  # rows that leave a cluster, to learn a kernel from
-_THREADED = 1000  # rows from which BLAS is faster with threads of its own, if cores are free
 _FEW = 300  # rows below which learning narrows intervals that leave-one-out makes
 
 
@@ -65,7 +63,7 @@ class Penalty:
 
 def choose_kernel(settings: Any, data: Data, backend: Backend, seed: int, say: Say) -> Chosen:
     """The kernel with its bandwidth and center fixed."""
-    with nullcontext() if len(data.w) >= _THREADED else backend.alone():
+    with backend.alone():
         return _choose_kernel(settings, data, backend, seed, say)
 
 
@@ -87,8 +85,7 @@ def _choose_kernel(settings: Any, data: Data, backend: Backend, seed: int, say: 
             fit_intercept=settings.fit_intercept,
             seed=seed,
             say=say,
-            evaluate=backend.criterion,
-            leave_out=backend.left_out,
+            backend=backend,
         )
         return Chosen(found.kernel.fitted(X), found)
     fixed = [_with_bandwidth(kernel, settings, data, backend) for kernel in kernels]

@@ -8,18 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sketchridge.backends import Backend
 from sketchridge.candidates import Race, Step, fitted_model, kernel_between
 from sketchridge.descent import Descent, median_distance
 from sketchridge.kernels import FORMS, DistanceKernel
-from sketchridge.loo import (
-    Criterion,
-    LeaveOut,
-    Problem,
-    best_alpha,
-    criterion_at,
-    kernel_matrix,
-    left_out,
-)
+from sketchridge.loo import Problem, best_alpha, kernel_matrix
 from sketchridge.rows import deviations
 
 __all__ = ["Learned", "Step", "cross_fitted_factor", "learn", "relevance", "spreads"]
@@ -64,8 +57,7 @@ def learn(
     seed: int,
     rows: int | None = None,
     say: Say = lambda text: None,
-    evaluate: Criterion = criterion_at,
-    leave_out: LeaveOut = left_out,
+    backend: Backend | None = None,
 ) -> Learned:
     """Learn the kernel on a subsample of the distinct rows X (n, d), Y (n, q), weights w (n,).
 
@@ -74,7 +66,7 @@ def learn(
     1,000, and scored by the leave-one-out errors of up to 3,000; a form must be better than a
     simpler one by a standard error; the chosen one is learned again on all rows. Below 30 rows, or
     with half as many features as rows, there is one bandwidth whatever was asked for.
-    ``evaluate`` and ``leave_out`` compute that, on a GPU where a backend's do.
+    The ``backend`` computes that, NumPy's unless given.
     At most ``rows`` rows are learned on: 1,000 for one bandwidth, else 2,000. The rows are drawn by
     their content and the seed, so that their order changes nothing.
 
@@ -96,7 +88,7 @@ def learn(
     criterion = "reml" if min(len(X), rows or len(X)) < _LIKELIHOOD else "loo"
     if not problem.Y.shape[1] or not len(used) or len(X) < 3:
         return _nothing_to_learn(kernels[0], X, spread, order)
-    race = Race(problem, criterion, allowed, rows, say, evaluate, leave_out)
+    race = Race(problem, criterion, allowed, rows, say, backend)
     best = race.winner(kernels)
     return _learned(best, race, spread, order)
 

@@ -18,7 +18,6 @@ __all__ = [
     "AlphaPath",
     "Criterion",
     "Exact",
-    "LeaveOut",
     "Problem",
     "best_alpha",
     "criterion_at",
@@ -198,7 +197,6 @@ def _restricted_likelihood(model: Exact, problem: Problem) -> tuple[float, Array
 Criterion = Callable[
     [str, DistanceKernel, Array, float, Problem], tuple[float, Array, float] | None
 ]
-LeaveOut = Callable[[DistanceKernel, Array, float, Problem], Array | None]
 _CRITERIA = {"loo": _leave_one_out, "reml": _restricted_likelihood}
 
 

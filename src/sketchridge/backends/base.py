@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from sketchridge.loo import Problem, criterion_at, left_out
 
 __all__ = ["Backend"]
 
+T = TypeVar("T")
 Array = np.ndarray
 _LARGEST_SKETCH = 2048, 4096
 _TALL = 4  # matrices (n, m) that a fit may hold at a time
@@ -110,6 +111,10 @@ class Backend(ABC):
     def alone(self) -> AbstractContextManager[object]:
         """A context for a series of calls, in which no other threads compete with them."""
         return nullcontext()
+
+    def side_by_side(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
+        """The results of jobs that do not depend on each other, in their order."""
+        return [job() for job in jobs]
 
     # Arrays of the backend's own, for Tall
 

@@ -62,6 +62,9 @@ class NumpyTiles(Backend):
     def alone(self) -> AbstractContextManager[object]:
         return one_blas_thread()
 
+    def side_by_side(self, jobs: Sequence[Callable[[], Any]]) -> list[Any]:
+        return in_threads(self.workers, jobs)
+
     def points(self, kernel: Kernel, U: Array) -> Points:
         return Points(self, kernel, np.array(U, dtype=float))
 
