@@ -137,6 +137,14 @@ def test_the_fingerprint_follows_every_import(tmp_path, monkeypatch):
     code.fingerprint.cache_clear()
 
 
+def test_the_fingerprint_knows_backends_that_are_imported_by_name():
+    """A campaign by `--backend triton` starts again where a kernel was changed."""
+    files = code.sources("sketchridge.paper.runs.real")
+    names = {path.name for path in files if path.parent.name == "backends"}
+    assert {"triton_kernels.py", "triton_fused.py", "torch_tiles.py", "dask_blocks.py"} <= names
+    assert "triton_kernels.py" not in {path.name for path in code.sources("sketchridge.kernels")}
+
+
 def test_nothing_begins_after_the_deadline(tmp_path):
     results = run_experiments(
         [Squares(tmp_path)],

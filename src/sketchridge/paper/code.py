@@ -1,4 +1,7 @@
-"""A fingerprint of the code that makes rows: of a module and all it imports of this library."""
+"""A fingerprint of the code that makes rows: of a module and all it imports of this library.
+
+Modules that are imported by name count where their folder is in `_BY_NAME`: all files of it do.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ __all__ = ["fingerprint", "sources"]
 
 _ROOT = Path(__file__).parents[1]
 _HOUSE = _ROOT.name
+_BY_NAME = ("backends",)  # folders whose __init__.py imports the others by name
 
 
 def sources(module: str) -> list[Path]:
@@ -27,6 +31,7 @@ def sources(module: str) -> list[Path]:
             continue
         found.add(path)
         waiting += [_file(name) for name in _imported(path)]
+        waiting += _by_name(path)
     return sorted(found)
 
 
@@ -49,6 +54,13 @@ def _imported(path: Path) -> list[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
     return [name for name in names if name.partition(".")[0] == _HOUSE]
+
+
+def _by_name(path: Path) -> list[Path]:
+    """What a front door may import by a name that only a run knows: the files beside it."""
+    folder = path.parent.relative_to(_ROOT).as_posix()
+    is_door = path.name == "__init__.py" and folder in _BY_NAME
+    return sorted(path.parent.glob("*.py")) if is_door else []
 
 
 def _file(module: str) -> Path | None:
