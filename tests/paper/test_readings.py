@@ -343,6 +343,28 @@ def test_a_target_at_which_campaigns_begin_decides_nothing():
     assert "5 of 5 campaigns are there at round 0" in claim.remark
 
 
+def test_the_automatic_sketch_is_not_judged_and_its_sizes_are_said():
+    """Where m differs between strategies the difference is not one of labels alone."""
+    rows = fake_real(-0.05)
+    alike, apart = (
+        next(c for c in RealReading("weather").claims(some) if "automatic sketch" in c.name)
+        for some in (rows, [{**r, "m": 9 + 3 * (r["strategy"] == "V2")} for r in rows])
+    )
+    assert alike.verdict == apart.verdict == SHOWN
+    assert "the same in 120 of 120 pairs of rounds, 9 (V2) and 9 (uniform)" in alike.remark
+    assert "m differs, on average 12 (V2) and 9 (uniform) in the last round" in apart.remark
+    assert "the same in 0 of 120 pairs of rounds" in apart.remark
+    assert "at equal m see “m fixed”" in apart.remark
+
+
+def test_other_scores_at_the_papers_m_are_shown_with_their_repetitions():
+    rows = [r for r in fake_real(0.0) if r["strategy"] != "gp" or r["seed"] < 3]
+    claim = next(c for c in RealReading("flights").claims(rows) if "gp and V2-top" in c.name)
+    assert claim.verdict == SHOWN
+    assert not claim.line
+    assert "gp, 3 repetitions: 0 [0, 0]%; V2-top, 5 repetitions: 0 [0, 0]%" in claim.measured
+
+
 # Times and sketches
 
 

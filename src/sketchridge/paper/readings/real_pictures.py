@@ -1,0 +1,141 @@
+"""The pictures of figures 4 and 5: curves, paired differences, and the sketch that was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sketchridge.paper.base import Row
+from sketchridge.paper.readings.curves import Curves
+from sketchridge.paper.readings.drawing import COLORS, bands, finish
+from sketchridge.paper.runs.real import MODELS, WHOLE, Source
+from sketchridge.paper.statistics import Estimate, arithmetic
+from sketchridge.plotting import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["RealPictures", "curves_of", "relative"]
+
+Array = np.ndarray
+
+
+def curves_of(rows: Sequence[Row], value: str) -> Curves:
+    """A column by strategy and model, seed and round."""
+    return Curves(rows, _name, value)
+
+
+def relative(one: Array, other: Array) -> Array:
+    """In percent of the other."""
+    return 100 * (one / other - 1)
+
+
+@dataclass(frozen=True)
+class RealPictures:
+    """Of one data set."""
+
+    source: Source
+    title: str
+
+    def main(self, rows: Sequence[Row]) -> Figure:
+        """The paper's two curves, m fixed, and paired differences."""
+        curves = curves_of(rows, "rmse")
+        figure, axes = new_figure(3, size=(5.0, 4.2))
+        figure.suptitle(self.title, fontsize="large")
+        self._lines(axes[0], curves, "labels", ("V2", "uniform"), "the paper's two curves")
+        fixed = [row["m"] for row in rows if row["model"] == "fixed"]
+        title = f"m = {max(fixed, default=0)}, not the paper's"
+        self._lines(axes[1], curves, "fixed", ("V2", "uniform", "V2-top", "gp"), title)
+        self._differences(axes[2], curves, ("labels", "pool", "fixed"))
+        return figure
+
+    def _lines(
+        self, ax: Axes, curves: Curves, model: str, names: Sequence[str], title: str
+    ) -> None:
+        known = {f"rsKRR+{name}": f"{name}, {MODELS[model]}" for name in names}
+        known = {shown: name for shown, name in known.items() if name in curves}
+        seeds = curves.seeds(*known.values())  # all strategies on the same data
+        bands_of = curves.leveled(list(known.values()))
+        lines = {shown: bands_of[name] for shown, name in known.items()}
+        bands(ax, lines, styles={"rsKRR+uniform": "--"})
+        whole = f"{WHOLE}, {MODELS[model]}"
+        if whole in curves:
+            level = arithmetic(
+                np.concatenate(
+                    [
+                        curves.of(whole, s, curves.rounds(whole))
+                        for s in curves.seeds(whole)
+                        if s in seeds
+                    ]
+                )
+            )
+            ax.axhline(level.mean, color="0.35", linestyle=":", label="fitted to the whole pool")
+        label = f"RMSE in {self.source.unit}"
+        shown = f"{title}, {MODELS[model]}" if model == "labels" else title
+        shown += f"\n{len(seeds)} repetitions, 95% bands without their levels"
+        finish(ax, title=shown, xlabel=self._rounds, ylabel=label)
+
+    @property
+    def _rounds(self) -> str:
+        return f"round (of {self.source.batch:,} labels)"
+
+    def _differences(self, ax: Axes, curves: Curves, models: Sequence[str]) -> None:
+        lines: dict[str, dict[float, Estimate]] = {}
+        for model in models:
+            one, other = f"V2, {MODELS[model]}", f"uniform, {MODELS[model]}"
+            if one in curves and other in curves:
+                lines[MODELS[model]] = {
+                    r: arithmetic(curves.differences(one, other, [r], relative))
+                    for r in curves.rounds(one)[1:]
+                }
+        bands(ax, lines, colors=COLORS[4:])
+        ax.axhline(0, color="0.4", linewidth=1)
+        finish(
+            ax,
+            title="V2 against uniform, paired, 95% bands",
+            xlabel=self._rounds,
+            ylabel="difference of RMSE in %",
+        )
+
+    def learned(self, curves: Curves) -> Figure:
+        """Learned bandwidths beside one bandwidth, at the same m."""
+        figure, axes = new_figure(2, size=(5.2, 4.2))
+        figure.suptitle(f"{self.title}, with learned bandwidths", fontsize="large")
+        names = {
+            f"{name}, {words}": f"{name}, {MODELS[model]}"
+            for model, words in (("learned", "learned bandwidths"), ("fixed", "one bandwidth"))
+            for name in ("V2", "uniform")
+        }
+        seeds = curves.seeds(*names.values())
+        bands_of = curves.leveled(list(names.values()))
+        lines = {shown: bands_of[name] for shown, name in names.items()}
+        dashed = {shown: "--" for shown in lines if shown.startswith("uniform")}
+        bands(axes[0], lines, styles=dashed)
+        label = f"RMSE in {self.source.unit}"
+        title = f"m fixed\n{len(seeds)} repetitions, 95% bands without their levels"
+        finish(axes[0], title=title, xlabel=self._rounds, ylabel=label)
+        self._differences(axes[1], curves, ("learned", "fixed"))
+        return figure
+
+    def automatic(self, rows: Sequence[Row], curves: Curves) -> Figure:
+        """The sketch that grows as it sees fit, with its m."""
+        figure, axes = new_figure(3, size=(4.8, 4.2))
+        figure.suptitle(f"{self.title}, with the automatic sketch", fontsize="large")
+        self._lines(axes[0], curves, "auto", ("V2", "uniform"), "m automatic")
+        sizes = curves_of(rows, "m")
+        lines = {
+            f"rsKRR+{name}": sizes.ranges(f"{name}, {MODELS['auto']}") for name in ("V2", "uniform")
+        }
+        bands(axes[1], lines, styles={"rsKRR+uniform": "--"})
+        title = "the sketch that was chosen\nmeans with the whole range"
+        finish(axes[1], title=title, xlabel=self._rounds, ylabel="m")
+        self._differences(axes[2], curves, ("auto",))
+        return figure
+
+
+def _name(row: Row) -> str:
+    return f"{row['strategy']}, {MODELS[row['model']]}"
