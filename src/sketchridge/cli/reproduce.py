@@ -17,7 +17,11 @@ console = Console(soft_wrap=True, highlight=False)
 
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help="all, or some of fig1a to fig1f and fig2 to fig5.")
+        list[str] | None,
+        typer.Argument(
+            help="all, or some of fig1a to fig1f, fig2, fig3-1, fig3-2, fig4, fig5, sketches, "
+            "formulas, timing, update."
+        ),
     ] = None,
     full: Annotated[
         bool,

@@ -23,6 +23,7 @@ __all__ = ["OtherSketchesReading"]
 
 ENOUGH = 0.1  # of sup V1
 LIKELY = 0.9  # of the repetitions
+KERNEL_WORDS = {"cubic spline": "cubic spline", "Gaussian": "Gaussian kernel"}
 
 
 class OtherSketchesReading(Experiment):
@@ -34,7 +35,8 @@ class OtherSketchesReading(Experiment):
     choices: ClassVar[str] = (
         "n = 1,000 points of U[0, 1]; λ = 1e-6 (cubic spline) and 1e-5 (Gaussian kernel of "
         "bandwidth 0.25), so that s_λ is about 10; m = ⌈multiple · s_λ⌉; the gap in units of sup "
-        "V1. Hadamard and Fourier have random signs; their rows are drawn from matrices of endless "
+        "V1. Entries of the sparse sketch are ±1 with probability 1/6 each, else 0. Hadamard and "
+        "Fourier have random signs; their rows are drawn from matrices of endless "
         "length, so they are not rows of one orthonormal matrix of size n."
     )
 
@@ -54,14 +56,16 @@ class OtherSketchesReading(Experiment):
                     ax.set_yscale("log")
                     ax.axhline(ENOUGH, color="0.7", linewidth=1)
                 words = "sup|V1 − V2| / sup V1" if gaps else "share with A1 (i)"
-                title = f"{kernel}, s_λ = {s:g}"
+                title = f"{KERNEL_WORDS[kernel]}, s_λ = {s:g}"
                 finish(ax, title=title, xlabel="m/s_λ (dashed: log n)", ylabel=words, legend=k == 0)
         figure.suptitle(self.title, fontsize="large")
         return figure
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
         """Both sentences are about Assumption A1 with unnamed constants: they are not judged."""
-        by_kernel = {kernel: [r for r in rows if r["kernel"] == kernel] for kernel in LAMBDAS}
+        by_kernel = {
+            KERNEL_WORDS[kernel]: [r for r in rows if r["kernel"] == kernel] for kernel in LAMBDAS
+        }
         gaps = {
             kernel: _smallest(_gaps(part), lambda e: e.mean < ENOUGH)
             for kernel, part in by_kernel.items()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["TimingReading", "UpdateReading"]
 
 PAPER = 4.654 / 0.251
+_FEW = 1000  # the range of an axis below which powers of ten are few ticks
 
 
 class TimingReading(Experiment):
@@ -230,11 +231,18 @@ class UpdateReading(Experiment):
 
 
 def _logarithmic(ax: Any, rows: Sequence[Row], key: str) -> None:
-    """Both axes logarithmic, with a tick at every second value that was measured."""
+    """Both axes logarithmic, with a tick at every second value that was measured.
+
+    Seconds have ticks at 1, 2 and 5 where the powers of ten alone would be few.
+    """
     values = sorted({r[key] for r in rows})
     values = values[:: 2 if len(values) > 5 else 1]
     ax.set(xscale="log", yscale="log")
     ax.set_xticks(values, [f"{value:g}" for value in values])
+    low, high = ax.get_ylim()
+    if high < _FEW * low:
+        ticks = [d * 10.0**k for k in range(-9, 9) for d in (1, 2, 5) if low < d * 10.0**k < high]
+        ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     ax.minorticks_off()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,20 +19,19 @@ from sketchridge.sketches import (
     SparseSketch,
 )
 
-__all__ = ["LAMBDAS", "MULTIPLES", "SKETCHES", "OtherSketches"]
+__all__ = ["DENSITY", "LAMBDAS", "MULTIPLES", "SKETCHES", "OtherSketches"]
 
 LAMBDAS = {"cubic spline": 1e-6, "Gaussian": 1e-5}
 MULTIPLES = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0)  # of s_λ; log 1,000 = 6.9
-SKETCHES: dict[str, type[EntrySketch]] = {
+DENSITY = 1 / 3  # of the sparse sketch: the share of its entries that are not 0
+SKETCHES: dict[str, Callable[..., EntrySketch]] = {
     "Gaussian": GaussianSketch,
     "Rademacher": RademacherSketch,
-    "sparse": SparseSketch,
+    "sparse": partial(SparseSketch, density=DENSITY),
     "Hadamard": HadamardSketch,
     "Fourier": FourierSketch,
 }
-
-
-VARIANCES = {"sparse": 1 / 3, "Fourier": 1 / 2}  # of the entries; 1 for the others
+VARIANCES = {"sparse": DENSITY, "Fourier": 1 / 2}  # of the entries; 1 for the others
 
 
 class OtherSketches:
@@ -57,7 +58,7 @@ class OtherSketches:
             for multiple in MULTIPLES:
                 m = int(np.ceil(multiple * s))
                 for name, kind in SKETCHES.items():
-                    sketch = kind(size=m, seed=seed)  # type: ignore[call-arg]
+                    sketch = kind(size=m, seed=seed)
                     v2 = problem.variances(sketch, lam)[0]
                     low, high, _ = problem.assumption(sketch, lam, VARIANCES.get(name, 1.0))
                     rows.append(
