@@ -195,6 +195,34 @@ def test_the_report_has_figures_tables_record_and_claims(tmp_path):
     assert "reproduce squares" in new.read_text()
 
 
+def test_what_was_noted_of_other_experiments_stays(tmp_path):
+    """What is said of an experiment goes with its rows, and the note with the last of them."""
+    result, _ = run(Squares(tmp_path), tmp_path)
+    again = {"cells": 2, "commit": "new", "backend": "triton", "machine": "a card"}
+    again |= {"what": "two squares", "command": "unknown"}
+
+    def written(**options):
+        write_report([result], tmp_path, options=Options(), command="x", commit="y", **options)
+        return json.loads((tmp_path / "record.json").read_text())
+
+    record = written()
+    assert "note" not in record
+    record["note"] = "cubes were run elsewhere"
+    for name in ("squares", "cubes"):
+        record["experiments"][name] = {**record["experiments"]["squares"], "again": again}
+    (tmp_path / "record.json").write_text(json.dumps(record))
+    kept = written()
+    assert kept["note"] == record["note"]
+    assert kept["experiments"]["cubes"] == record["experiments"]["cubes"]
+    assert "again" not in kept["experiments"]["squares"]
+    html = (tmp_path / "report.html").read_text()
+    assert "<p>cubes were run elsewhere</p>" in html
+    assert "2 cells, commit new, triton, a card: two squares. Command: unknown" in html
+    del kept["experiments"]["cubes"]
+    (tmp_path / "record.json").write_text(json.dumps(kept))
+    assert "note" not in written()
+
+
 def test_tables_are_read_as_they_were_written(tmp_path):
     rows = [{"a": 1, "b": 0.5, "c": "m = ⌈log n⌉"}, {"a": 2, "b": 1e-9, "d": -3}]
     write_table(rows, tmp_path / "t.csv")

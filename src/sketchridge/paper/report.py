@@ -128,8 +128,9 @@ def _claims_section(claims: Sequence[Claim]) -> Section:
     text = (
         "The paper's sentences are quoted word for word, with their lines in its TeX file; the "
         "statistic of each was fixed in registered.md before the seeds of the full run were drawn, "
-        "but for those called not registered; its last section lists the rules of verdicts that "
-        "were changed afterwards, and why. "
+        "but for those called not registered; its section “After the run” lists the rules of "
+        "verdicts that were changed afterwards, and why; the last section is a second "
+        "registration. "
         "Square brackets are 95% intervals; where all of k parts must hold they are at 1 − 0.05/k. "
         "Nothing is adjusted between claims: of the decisions by a test about one in twenty may "
         "be wrong by chance. A claim without a line is this library's, not the paper's."
@@ -158,8 +159,14 @@ def _figure_section(result: Result, folder: Path) -> Section:
 def _write_record(
     results: Sequence[Result], folder: Path, options: Options, command: str, commit: str
 ) -> None:
-    """What was run: kept from one part of a run to the next, by experiment."""
-    experiments = _read_record(folder)["experiments"]
+    """What was run: kept from one part of a run to the next, by experiment.
+
+    An experiment that is run anew loses what was said of its cells; the note of the whole, written
+    by hand, stays as long as there is an experiment of which it was written.
+    """
+    before = _read_record(folder)
+    experiments = dict(before["experiments"])
+    written = {r.experiment.name for r in results if r.rows}
     for r in results:
         if r.rows:
             experiments[r.experiment.name] = {
@@ -174,6 +181,8 @@ def _write_record(
                 "environment": dict(environment()),
             }
     record = {"command": command, "commit": commit, "experiments": experiments}
+    if "note" in before and set(before["experiments"]) - written:
+        record["note"] = before["note"]
     text = json.dumps(record, indent=1, ensure_ascii=False)
     (folder / "record.json").write_text(text + "\n", encoding="utf-8")
 
@@ -197,8 +206,23 @@ def _record_section(record: dict) -> Section:
             "seconds of work": part["seconds"],
             "machine": part["environment"]["machine"],
             "command": part["command"],
+            "again": _again(part.get("again")),
         }
         for name, part in record["experiments"].items()
     ]
-    text = "Seeds are in the tables, settings in record.json and in the text above each figure."
+    text = (
+        "Seeds are in the tables, settings in record.json and in the text above each figure. "
+        "“Again” is what was run anew later, with its commit, backend and machine: those rows took "
+        "the place of the first run's, which the other columns are of."
+    )
+    if "note" in record:
+        text += f"\n\n{record['note']}"
     return Section("Record", text, [table(rows)])
+
+
+def _again(part: dict | None) -> str:
+    """In words, what of an experiment was run a second time."""
+    if part is None:
+        return ""
+    said = f"{part['cells']} cells, commit {part['commit']}, {part['backend']}, {part['machine']}"
+    return f"{said}: {part['what']}. Command: {part['command']}"
