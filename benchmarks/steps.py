@@ -20,6 +20,7 @@ from typing import Any
 
 import common
 import numpy as np
+from joblib import Parallel, delayed
 from prediction import split, table
 from prediction_report import TABLES
 from settings import automatic_ridge
@@ -51,6 +52,7 @@ class Clock:
 
 def fitted(name: str, data: Path, seed: int, backend: str, **options: Any) -> dict[str, Any]:
     """One fit on one split, with its test error and the time of each step."""
+    warnings.simplefilter("ignore")
     X, y, Z, z = split(*table(name, data), 0)
     clock = Clock()
     kept, regressor.status = regressor.status, clock.status  # type: ignore[assignment]
@@ -84,15 +86,18 @@ def main() -> None:
     parser.add_argument("--backend", default="numpy")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--tables", nargs="*", default=list(TABLES))
+    parser.add_argument("--jobs", type=int, default=1, help="seeds that run side by side")
+    parser.add_argument("--only-seeds", action="store_true", help="not the shares of time")
     parser.add_argument("--out", type=Path, default=common.RESULTS)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    warnings.simplefilter("ignore")
     parts = [f"Command: `python benchmarks/steps.py --data FOLDER --backend {options.backend}`."]
     parts.append(common.machine())
-    timed, claims = steps(options.data, options.backend)
-    parts += timed
-    lines = [seeded(name, options.data, options.backend, options.seeds) for name in options.tables]
+    claims: list[common.Claim] = []
+    if not options.only_seeds:
+        timed, claims = steps(options.data, options.backend)
+        parts += timed
+    lines = [seeded(name, options) for name in options.tables]
     if lines:
         parts.append(f"## {options.seeds} seeds\n\n{common.markdown_table(lines)}")
     claims += [
@@ -102,7 +107,7 @@ def main() -> None:
         )
         for line in lines
     ]
-    name = f"steps_{options.backend}.md"
+    name = f"{'seeds' if options.only_seeds else 'steps'}_{options.backend}.md"
     common.write_report(options.out / name, "Where the time goes", parts, claims)
 
 
@@ -124,9 +129,11 @@ def steps(data: Path, backend: str) -> tuple[list[str], list[common.Claim]]:
     return parts, claims
 
 
-def seeded(name: str, data: Path, backend: str, seeds: int) -> dict[str, str]:
+def seeded(name: str, options: argparse.Namespace) -> dict[str, str]:
     """How far test errors and coverage of a table are apart over seeds of random_state."""
-    runs = [fitted(name, data, seed, backend) for seed in range(seeds)]
+    cell = delayed(fitted)
+    cells = [cell(name, options.data, seed, options.backend) for seed in range(options.seeds)]
+    runs = Parallel(n_jobs=options.jobs)(cells)
     errors = np.array([run["rmse"] for run in runs])
     held = [run["held"] for run in runs]
     sizes = [run["m"] for run in runs]

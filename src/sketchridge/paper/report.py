@@ -149,7 +149,8 @@ def _figure_section(result: Result, folder: Path) -> Section:
     for name, figure in figures.items():
         for suffix in ("png", "pdf"):
             path = folder / "figures" / f"{name}.{suffix}"
-            figure.savefig(path, dpi=110, bbox_inches="tight")
+            undated = {"CreationDate": None} if suffix == "pdf" else {}  # the same picture again
+            figure.savefig(path, dpi=110, bbox_inches="tight", metadata=undated)
     text = experiment.choices + (f"\n\nIncomplete: {result.missing}" if result.missing else "")
     return Section(
         experiment.title, text, [picture(figure, experiment.title) for figure in figures.values()]
