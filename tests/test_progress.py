@@ -131,9 +131,41 @@ def test_rich_is_not_needed(monkeypatch: pytest.MonkeyPatch, screen: io.StringIO
     assert screen.getvalue() == ""
 
 
+def test_a_command_writes_lines_where_there_is_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "_PAUSE", 0.02)
+    with progress.written_out(), status("Working") as say:
+        time.sleep(0.1)
+        say("Almost done")
+        time.sleep(0.1)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    lines = shown.err.splitlines()
+    assert "Working (0 s so far)" in lines
+    assert "Almost done (0 s so far)" in lines
+    time.sleep(0.1)
+    assert capsys.readouterr().err == ""
+    with status("Working"):  # outside it there are none
+        time.sleep(0.1)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_notebook_shows_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace())
+    monkeypatch.setattr(
+        rich.console,
+        "Console",
+        lambda stderr: _RealConsole(file=shown, force_terminal=True, force_jupyter=False),
+    )
+    with status("Working", after=0.0):
+        assert wait_for("Working", shown)
+
+
 def test_standard_error_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process without a console."""
-    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=None))
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=None, modules={}))
     with status("Working", after=0.0) as say:
         say("Still working")
 

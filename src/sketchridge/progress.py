@@ -1,18 +1,31 @@
-"""A line on the terminal that says how far long work has come, where rich is installed and someone
-is looking."""
+"""How far long work has come: a line on the terminal or in a notebook, where rich is installed, and
+plain lines for commands whose output goes elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["status"]
+__all__ = ["status", "written_out"]
 
 _PATIENCE = 2.0  # seconds before anything is shown
+_PAUSE = 10.0  # seconds between plain lines
 _inside = threading.local()
+_plain = threading.Event()
+
+
+@contextmanager
+def written_out() -> Iterator[None]:
+    """Inside it, how far work has come is said where there is no terminal too, a line at a time."""
+    _plain.set()
+    try:
+        yield
+    finally:
+        _plain.clear()
 
 
 @contextmanager
@@ -21,7 +34,7 @@ def status(text: str, *, after: float = _PATIENCE) -> Iterator[Callable[[str], N
 
     The function it gives replaces the text; inside another status it replaces the text of that one,
     which an empty text leaves alone.
-    Silent without rich or a terminal.
+    Silent without rich, and without a terminal or a notebook unless inside `written_out`.
     """
     outer = getattr(_inside, "say", None)
     if outer is not None:
@@ -29,7 +42,7 @@ def status(text: str, *, after: float = _PATIENCE) -> Iterator[Callable[[str], N
             outer(text)
         yield outer
         return
-    line = _Line(text, after)
+    line = _line(text, after)
     _inside.say = line.update
     try:
         yield line.update
@@ -38,19 +51,36 @@ def status(text: str, *, after: float = _PATIENCE) -> Iterator[Callable[[str], N
         line.close()
 
 
-class _Line:
-    """The line itself, which appears late and goes without a trace."""
+def _line(text: str, after: float) -> _Line:
+    console = _console()
+    if console is not None:
+        return _Spinner(text, after, console)
+    return _Lines(text, _PAUSE) if _plain.is_set() and sys.stderr else _Line(text)
 
-    def __init__(self, text: str, after: float) -> None:
+
+class _Line:
+    """What is being done, which nobody sees."""
+
+    def __init__(self, text: str) -> None:
         self.text = text
+
+    def update(self, text: str) -> None:
+        self.text = text
+
+    def close(self) -> None:
+        pass
+
+
+class _Spinner(_Line):
+    """A line that appears late, follows the text and goes without a trace."""
+
+    def __init__(self, text: str, after: float, console: Any) -> None:
+        super().__init__(text)
+        self.console = console
         self.lock = threading.Lock()
         self.status: Any = None
         self.closed = False
-        self.console = _terminal()
-        self.timer = threading.Timer(after, self._show)
-        self.timer.daemon = True
-        if self.console is not None:
-            self.timer.start()
+        self.timer = _timer(after, self._show)
 
     def _show(self) -> None:
         with self.lock:
@@ -72,13 +102,44 @@ class _Line:
                 self.status.stop()
 
 
-def _terminal() -> Any:
-    """The terminal, or None where nobody is looking."""
-    if not sys.stderr or not sys.stderr.isatty():
+class _Lines(_Line):
+    """Every now and then a line with the text and the seconds so far, for logs."""
+
+    def __init__(self, text: str, pause: float) -> None:
+        super().__init__(text)
+        self.pause = pause
+        self.begun = time.monotonic()
+        self.lock = threading.Lock()
+        self.timer = _timer(pause, self._write)
+
+    def _write(self) -> None:
+        seconds = time.monotonic() - self.begun
+        with self.lock:
+            if self.timer is not None:
+                print(f"{self.text} ({seconds:.0f} s so far)", file=sys.stderr, flush=True)
+                self.timer = _timer(self.pause, self._write)
+
+    def close(self) -> None:
+        with self.lock:
+            self.timer.cancel()
+            self.timer = None
+
+
+def _timer(seconds: float, function: Callable[[], None]) -> Any:
+    timer = threading.Timer(seconds, function)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+def _console() -> Any:
+    """Rich's console on a terminal or in a notebook; None where nobody is looking."""
+    terminal = bool(sys.stderr) and sys.stderr.isatty()
+    if not terminal and "IPython" not in sys.modules:
         return None
     try:
         from rich.console import Console
     except ImportError:
         return None
     console = Console(stderr=True)
-    return console if console.is_terminal else None
+    return console if console.is_terminal or console.is_jupyter else None

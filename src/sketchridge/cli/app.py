@@ -16,6 +16,7 @@ from sketchridge.cli.reproduce import reproduce
 from sketchridge.cli.say import visible
 from sketchridge.cli.serve import serve
 from sketchridge.notices import TRACE, complaint
+from sketchridge.progress import written_out
 
 __all__ = ["app"]
 
@@ -25,7 +26,7 @@ class _Plain(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), written_out():
                 warnings.showwarning = _warn
                 return super().invoke(ctx)
         except (typer.Exit, typer.Abort):
