@@ -333,6 +333,10 @@ BAD_PARAMETERS = {
     "NaN noise": ({"noise_variance": np.nan}, NOISE_TEXT + "nan"),
     "one negative noise": ({"noise_variance": [0.1, -0.1]}, NOISE_TEXT + r"\[0.1, -0.1\]"),
     "no noise": ({"noise_variance": None}, NOISE_TEXT + "None"),
+    "a word for fit_intercept": (
+        {"fit_intercept": "no"},
+        "fit_intercept must be True or False, got 'no'",
+    ),
     "unknown noise": (
         {"noise_variance": "low"},
         "Unknown noise_variance 'low': give 'auto' or a number",

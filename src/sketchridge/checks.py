@@ -168,7 +168,7 @@ def check_interval(confidence_level: Any, method: Any, side: Any) -> None:
 
 
 def check_parameters(
-    kernel: Any, bandwidth: Any, alpha: Any, noise_variance: Any, noise: Any
+    kernel: Any, bandwidth: Any, alpha: Any, noise_variance: Any, fit_intercept: Any, noise: Any
 ) -> None:
     """Raise ValueError for parameters of both estimators that no data could make right."""
     candidates(kernel)
@@ -183,6 +183,8 @@ def check_parameters(
         )
     if isinstance(noise_variance, str) and noise_variance != "auto":
         raise ValueError(f"Unknown noise_variance {noise_variance!r}: give 'auto' or a number.")
+    if not isinstance(fit_intercept, bool | np.bool_):
+        raise ValueError(f"fit_intercept must be True or False, got {_short(fit_intercept)}.")
     if not isinstance(noise, str) or noise not in ("constant", "varying"):
         raise ValueError(f"Unknown noise {noise!r}: give 'constant' or 'varying'.")
 
