@@ -242,7 +242,7 @@ def test_far_from_the_data_the_interval_is_as_wide_as_y_is_spread(model):
 
 def test_a_level_that_few_rows_cannot_give_is_said():
     few = sketched(kernel="matern32").fit(X[:15], y[:15])
-    with pytest.warns(UserWarning, match=r"at most 93.8%, not 99%"):
+    with pytest.warns(UserWarning, match=r"at most 93.75%, not 99%"):
         low, high = few.predict_interval(X_NEW, 0.99)
     assert np.isfinite(low).all()
     assert np.isfinite(high).all()

@@ -131,10 +131,10 @@ def test_a_factor_moves_both_sides_outwards():
 def test_a_level_that_rows_cannot_give_is_said_and_the_largest_score_used():
     z = normal(15, 1)
     found = predictive(z, alpha=1.0)
-    with pytest.warns(UserWarning, match=r"15 rows can give intervals of at most 93.8%, not 95%"):
+    with pytest.warns(UserWarning, match=r"15 rows can give intervals of at most 93.75%, not 95%"):
         half = found.half_widths(np.zeros(1), 0.95)[1]
     assert half[0, 0] == np.abs(z).max()
-    with pytest.warns(UserWarning, match="93.8%"):
+    with pytest.warns(UserWarning, match="93.75%"):
         assert found.reached(0.95) == 15 / 16
     with warnings.catch_warnings():
         warnings.simplefilter("error")

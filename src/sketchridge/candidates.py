@@ -116,12 +116,25 @@ class Race:
         """The kernel and form chosen, learned on all rows of the subsample."""
         forms = [form for form in self.forms if form in kernels[0].forms]
         if len(kernels) * len(forms) == 1:
-            return self.learned(kernels[0], forms[0], self.head(self.size(forms[0])))
+            return self.only(kernels[0], forms[0])
         chosen = self.best(kernels)
         more = self.size(chosen.form)
         if more <= self.learning_rows(chosen.form):
             return chosen.found
         return self.learned_again(chosen.found, self.head(more))
+
+    def only(self, kernel: DistanceKernel, form: str) -> Descent:
+        """Learned without a comparison; its score is that of rows it was learned from."""
+        problem = self.head(self.size(form))
+        found = self.learned(kernel, form, problem)
+        residuals = self.backend.left_out(
+            kernel, found.coordinates(problem.X), found.alpha, problem
+        )
+        errors = _mean_squares(residuals, len(problem))
+        evaluations = len(found.values)
+        one = _Candidate(found, errors, problem.w, 0, evaluations, found.seconds)
+        self.steps.append(one.step)
+        return found
 
     def learned_again(self, before: Descent, problem: Problem) -> Descent:
         """Learned afresh on more rows, or from where it was before where that is better: on noisy

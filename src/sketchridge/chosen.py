@@ -245,7 +245,7 @@ def carried_over(
     """
     if learned is None:
         return None, factor
-    return replace(learned, alpha=None), (share / factor**2 + 1 - share) ** -0.5
+    return replace(learned, alpha=None), (share / factor**2 + (1 - share)) ** -0.5
 
 
 def widening_factor(chosen: Chosen, data: Data, settings: Any, seed: int, say: Say) -> float:

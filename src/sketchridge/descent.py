@@ -12,7 +12,7 @@ from scipy.spatial.distance import pdist
 from sketchridge.kernels import DistanceKernel
 from sketchridge.loo import Criterion, Problem, criterion_at
 
-__all__ = ["Chart", "Descent", "descend", "median_distance", "started"]
+__all__ = ["Chart", "Descent", "descend", "median_distance", "started", "toward_noise"]
 
 Array = np.ndarray
 _BANDWIDTHS = 0.05, 1e3  # in units of a feature's spread
@@ -20,6 +20,11 @@ _ALPHA = 1e-8, 1e3
 _PULL = 1e-3  # of log-bandwidths toward their mean
 _LEVEL = 2e-2  # away from the flat limit: 1e-2 and 3e-2 took an amplitude of 520 to 10 and 6
 _STIFFNESS = 0.05  # of a full map: with 1e-3 maps overfit below 2,000 rows (0.27 against 0.235)
+# Of log(1 + 1/α) over the degrees of freedom, in the restricted likelihood: a prior of the noise's
+# share that grows with it. Without it y that is noise is interpolated below 500 rows (σ² of 0.01
+# for 1 at 100 and 300 rows; 1.05 and 0.91 with it). RMSE of default fits to 60 and 200 rows of
+# real tables changes by −3 to 0%, of weak signals by −10%, of Friedman's function by −1 and +7%.
+_NOISY = 2.0
 _FLOOR = 1e6  # the criterion where there is none
 _EVALUATIONS = 60
 _TOLERANCE = 3e-5
@@ -129,9 +134,14 @@ def descend(
     evaluations: int = _EVALUATIONS,
     evaluate: Criterion = criterion_at,
 ) -> Descent:
-    """L-BFGS-B from θ, the chart's start unless given; the best of all values met is kept."""
+    """L-BFGS-B from θ, the chart's start unless given; the best of all values met is kept.
+
+    The restricted likelihood has a weak pull toward noise, since a kernel so narrow that rows know
+    nothing of each other is noise by another name.
+    """
     begun = time.perf_counter()
     values: list[float] = []
+    noisy = _NOISY / max(len(problem) - problem.fit_intercept, 1) * (criterion == "reml")
     best: tuple[float, Array] = (np.inf, chart.start if theta is None else theta)
 
     def objective(theta: Array) -> tuple[float, Array]:
@@ -143,6 +153,8 @@ def descend(
             return _FLOOR, np.zeros_like(theta)
         value, by_U, by_log_alpha = found
         pull, by_pull = chart.pull(theta)
+        toward, by_pull[-1] = toward_noise(theta[-1], noisy)
+        pull += toward
         values.append(value)
         if value + pull < best[0]:
             best = value + pull, theta.copy()
@@ -158,6 +170,15 @@ def descend(
         options={"maxfun": evaluations, "maxiter": evaluations, "ftol": _TOLERANCE, "maxcor": 20},
     )
     return Descent(kernel, chart, best[1], tuple(values), time.perf_counter() - begun)
+
+
+def toward_noise(log_alpha: float, size: float) -> tuple[float, float]:
+    """size·log(1 + 1/α), and its slope by log α.
+
+    >>> toward_noise(0.0, 2.0)
+    (1.3862943611198906, -1.0)
+    """
+    return size * float(np.logaddexp(0.0, -log_alpha)), -size / (1 + float(np.exp(log_alpha)))
 
 
 def started(criterion: str, kernel: DistanceKernel, problem: Problem, form: str) -> Chart:

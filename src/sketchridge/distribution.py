@@ -41,9 +41,15 @@ class LeftOut:
     noise_ratio: Array | float = 1.0  # (n,): g without the row over g, where noise varies
 
     @property
+    def unforeseen(self) -> Array:
+        """Rows of which nothing is known without them, as where there is no other row: (n,). What
+        their repeats say of the noise remains."""
+        return self.left <= _EPS
+
+    @property
     def variances(self) -> Array:
-        """1/B_ii: (n,)."""
-        return self._inverse(self.left)
+        """1/B_ii, and α/w_i where the others know nothing of a row: (n,)."""
+        return self._inverse(np.where(self.unforeseen, 1.0, self.left))
 
     def _inverse(self, left: Array) -> Array:
         return self.alpha / self.data.w / np.maximum(left, _EPS)
@@ -59,10 +65,14 @@ class LeftOut:
         else:
             near = self.variances + self.share * self.unexplained
             found = np.sqrt(self.ratio) * self.dual * near[:, None]
-        return found * self.data.scale
+        return np.where(self.unforeseen[:, None], 0.0, found) * self.data.scale
 
     def mean_square(self, w: Array) -> float:
-        """Mean of the squared errors with weights w (n,), over targets too, in units of y²."""
+        """Mean of the squared errors with weights w (n,), over targets too, in units of y². Of one
+        row alone it is that of its repeats."""
+        if self.unforeseen.all():
+            scores = self.scores
+            return float((scores.masses @ scores.residuals**2 / scores.masses.sum()).mean())
         return float((w @ self.errors**2 / w.sum()).mean())
 
     @property

@@ -28,7 +28,9 @@ _FULL = 500  # rows below which a full map is not tried
 _FOLDS = 5
 _TAILS = 0.05, 0.95
 _ROUNDING = 1e-14
+_CELLS = 2.0**20  # of a feature's spread: values are the same to so fine a grid in every unit
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # that hashes multiply by
+_OUTLIER = 100.0  # times the mean square: what one held-out row may say of the width of all
 _NORMAL = 3.29  # the distance of those quantiles of a normal variable, in standard deviations
 
 
@@ -68,7 +70,7 @@ def learn(
     with half as many features as rows, there is one bandwidth whatever was asked for.
     The ``backend`` computes that, NumPy's unless given.
     At most ``rows`` rows are learned on: 1,000 for one bandwidth, else 2,000. The rows are drawn by
-    their content and the seed, so that their order changes nothing.
+    their content and the seed, so that their order changes nothing, nor do the features' units.
 
     Examples
     --------
@@ -83,7 +85,7 @@ def learn(
     spread = spreads(X, w)
     used = np.flatnonzero(spread > 0)
     allowed = _allowed(forms, len(X), len(used))
-    order = _drawn(X, seed)[: max(_LOOKED_AT, 2 * (rows or 0))]
+    order = _drawn(X, spread, seed)[: max(_LOOKED_AT, 2 * (rows or 0))]
     problem = _problem(X, Y, w, spread, order, fit_intercept)
     criterion = "reml" if min(len(X), rows or len(X)) < _LIKELIHOOD else "loo"
     if not problem.Y.shape[1] or not len(used) or len(X) < 3:
@@ -130,7 +132,7 @@ def cross_fitted_factor(
     leave-one-out score, scores being errors over their predicted standard deviations.
     """
     spread = spreads(X, w)
-    order = _drawn(X, seed)
+    order = _drawn(X, spread, seed)
     problem = _problem(X, Y, w, spread, order, fit_intercept)
     if not problem.Y.shape[1] or not (spread > 0).any() or len(X) < 2 * _FOLDS:
         return 1.0
@@ -147,14 +149,18 @@ def cross_fitted_factor(
 
 
 def _score_ratios(found: Descent, problem: Problem, held: Problem) -> Array:
-    """Squared held-out scores over the mean squared leave-one-out score of a target: (t, q)."""
+    """Squared held-out scores over the mean squared leave-one-out score of a target, (t, q): at
+    most 100, for one rare value that no other row foresees says little of the width of intervals.
+    """
     model = fitted_model(found, problem)
     if model is None:
         return np.ones_like(held.Y)
     mean, gp = model.predict(kernel_between(found, held.X, problem.X))
     squares = (held.Y - mean) ** 2 / (found.alpha / held.w + gp)[:, None]
     inside = (model.a**2 / model.b[:, None]).mean(axis=0)
-    return squares / np.maximum(inside, np.finfo(float).tiny)
+    least = np.maximum(inside, np.finfo(float).tiny)
+    with np.errstate(over="ignore"):
+        return np.minimum(squares / least, _OUTLIER)
 
 
 def _learned(found: Descent, race: Race, spread: Array, order: Array) -> Learned:
@@ -231,14 +237,28 @@ def _spread(x: Array, w: Array) -> float:
     return float(largest * np.sqrt(w @ (off - mean) ** 2 / below[-1]))
 
 
-def _drawn(X: Array, seed: int) -> Array:
-    """All rows in an order that depends on their content and the seed only: (n,)."""
-    bits = np.ascontiguousarray(X + 0.0, dtype=float).view(np.uint64)
-    keys = np.full(len(X), (seed + 1) % 2**64, dtype=np.uint64) * _ODD
-    for column in bits.T:
-        keys = (keys ^ column) * _ODD
-        keys ^= keys >> np.uint64(29)
-    return np.argsort(keys * _ODD ^ keys >> np.uint64(32), kind="stable")
+def _drawn(X: Array, spread: Array, seed: int) -> Array:
+    """All rows in an order that depends on their content and the seed only, whatever the units, the
+    zeros and the order of the features: (n,)."""
+    used = spread > 0
+    with np.errstate(over="ignore"):
+        cells = np.rint((X[:, used] - np.median(X[:, used], axis=0)) / spread[used] * _CELLS)
+    keys = np.zeros(len(X), dtype=np.uint64)
+    begin = np.uint64((seed + 1) % 2**64) * _ODD
+    for column in cells.T:
+        keys += _mixed(np.ascontiguousarray(column + 0.0).view(np.uint64) + begin)
+    keys = _mixed(keys)
+    order = np.argsort(keys, kind="stable")
+    if (np.diff(keys[order]) == 0).any():
+        return np.lexsort((*X.T, keys))
+    return order
+
+
+def _mixed(bits: Array) -> Array:
+    """The bits of each number, scattered (the last step of SplitMix64)."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        bits = (bits ^ bits >> np.uint64(shift)) * np.uint64(factor)
+    return bits ^ bits >> np.uint64(31)
 
 
 def _allowed(forms: Sequence[str], n: int, d: int) -> list[str]:

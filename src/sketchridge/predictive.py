@@ -85,6 +85,7 @@ class Predictive:
     factor: float  # by which scores are widened: at least 1
     power: float  # p: widths go as variances to the power of p/2
     center: float  # the typical variance, at which p does not matter
+    typical: float  # the noise of a typical row, α over its weight, in units of the kernel
     nu: Array  # (q,), of the Student t fitted to z
     scale: Array  # (q,), likewise
     spread: Array | None  # (q,), of y
@@ -116,7 +117,7 @@ class Predictive:
         if level <= highest:
             return level
         warn(
-            f"{self.absolute.n:.0f} rows can give intervals of at most {100 * highest:.3g}%, not "
+            f"{self.absolute.n:.0f} rows can give intervals of at most {100 * highest:.4g}%, not "
             f"{100 * level:g}%: the largest leave-one-out score is used. Give more rows, a lower "
             'confidence_level, or method="gaussian".'
         )
@@ -180,7 +181,7 @@ class Predictive:
     def _width(self, gp: Array, share: Array | float) -> Array:
         """The predicted spread for amplitude 1, √(α·share + gp) where the power is 1: (t, 1)."""
         variance = self.alpha * np.asarray(share) + gp
-        return np.sqrt(tempered(variance, self.alpha + gp, self.power, self.center))[:, None]
+        return np.sqrt(tempered(variance, self.typical + gp, self.power, self.center))[:, None]
 
     def _c(self, ranks: Ranks, level: float) -> Array:
         """A quantile of scores, moved outwards by the factor."""
@@ -224,8 +225,8 @@ def predictive_of(
     >>> bool(above[1, 0] == np.sort(abs(z[:, 0]))[94])
     True
     """
-    power, center = _power(scores, alpha)
-    z = scores.tempered(power, center, alpha).values
+    power, center = _power(scores)
+    z = scores.tempered(power, center).values
     fits = [student_fit(column, scores.masses) for column in z.T]
     nu, scale = np.array(fits).reshape(len(fits), 2).T
     return Predictive(
@@ -237,6 +238,7 @@ def predictive_of(
         factor,
         power,
         center,
+        scores.typical_noise,
         nu,
         scale * factor,
         spread,
@@ -244,7 +246,7 @@ def predictive_of(
     )
 
 
-def _power(scores: Scores, alpha: float) -> tuple[float, float]:
+def _power(scores: Scores) -> tuple[float, float]:
     """The power p of the predicted variances that intervals follow, and their typical size.
 
     Where errors grow more slowly than predicted, as on tables whose rows lie in far clusters,
@@ -253,7 +255,7 @@ def _power(scores: Scores, alpha: float) -> tuple[float, float]:
     """
     variances = np.maximum(scores.variances, _TINY)
     center = float(np.exp(scores.masses @ np.log(variances) / scores.masses.sum()))
-    each = [scores.tempered(power, center, alpha) for power in _POWERS]
+    each = [scores.tempered(power, center) for power in _POWERS]
     losses = [scores.masses @ _interval_scores(one).mean(axis=1) for one in each]
     best = each[int(np.argmin(losses))]
     for power, one in zip(_POWERS, each, strict=True):

@@ -54,9 +54,14 @@ class Scores:
         parts = self.residuals, self.variances, self.noise, self.at, self.masses
         return Scores(*(part[keep] for part in parts))
 
-    def tempered(self, power: float, center: float, alpha: float) -> Scores:
-        """The same with variances that vary less, α the noise of a row of weight 1."""
-        base = np.maximum(self.variances - self.noise, 0) + alpha
+    @property
+    def typical_noise(self) -> float:
+        """The mean share of the noise."""
+        return float(self.masses @ self.noise / self.masses.sum())
+
+    def tempered(self, power: float, center: float) -> Scores:
+        """The same with variances that vary less, by how they would for typical noise."""
+        base = np.maximum(self.variances - self.noise, 0) + self.typical_noise
         return replace(self, variances=tempered(self.variances, base, power, center))
 
     def with_noise(self, noise: Array) -> Scores:
@@ -66,8 +71,8 @@ class Scores:
 
 
 def tempered(variances: Array, base: Array, power: float, center: float) -> Array:
-    """v·(base/center)ᵖ⁻¹, base = α + gp(x) being v for noise of weight 1: so v is as large as it
-    was where base is typical, and goes as baseᵖ elsewhere.
+    """v·(base/center)ᵖ⁻¹, base being v for typical noise: so v is as large as it was where base is
+    typical, and goes as baseᵖ elsewhere.
 
     >>> tempered(np.array([1.0, 9.0]), np.array([1.0, 9.0]), 0.5, 1.0)
     array([1., 3.])

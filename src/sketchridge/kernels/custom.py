@@ -97,8 +97,9 @@ class Precomputed(Kernel):
     def diagonal(self, U: Array) -> Array:
         if (U[:, 0] < 0).any():
             raise ValueError(
-                "k(x, x) of new points is not in a precomputed kernel matrix k(X_new, X), so gp "
-                "and bias2 cannot be computed there: give the kernel itself."
+                "k(x, x) of new points is not in a precomputed kernel matrix k(X_new, X), so "
+                "intervals, gp and bias2 are not known there: give the kernel itself, or ask for "
+                "predict(X, return_std=True), the standard deviation of the mean."
             )
         return U[np.arange(len(U)), 1 + U[:, 0].astype(int)]
 
