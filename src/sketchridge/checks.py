@@ -167,11 +167,11 @@ def check_interval(confidence_level: Any, method: Any, side: Any) -> None:
         raise ValueError(f"Unknown side {side!r}: give 'both', 'lower' or 'upper'.")
 
 
-def check_parameters(
-    kernel: Any, bandwidth: Any, alpha: Any, noise_variance: Any, fit_intercept: Any, noise: Any
-) -> None:
+def check_parameters(estimator: Any) -> None:
     """Raise ValueError for parameters of both estimators that no data could make right."""
-    candidates(kernel)
+    alpha, bandwidth = estimator.alpha, estimator.bandwidth
+    noise_variance, noise = estimator.noise_variance, estimator.noise
+    candidates(estimator.kernel)
     if not isinstance(alpha, str):
         check_positive("alpha", alpha, "or 'gcv' or 'loo'")
     elif alpha not in _CRITERIA:
@@ -183,8 +183,9 @@ def check_parameters(
         )
     if isinstance(noise_variance, str) and noise_variance != "auto":
         raise ValueError(f"Unknown noise_variance {noise_variance!r}: give 'auto' or a number.")
-    if not isinstance(fit_intercept, bool | np.bool_):
-        raise ValueError(f"fit_intercept must be True or False, got {_short(fit_intercept)}.")
+    if not isinstance(estimator.fit_intercept, bool | np.bool_):
+        given = _short(estimator.fit_intercept)
+        raise ValueError(f"fit_intercept must be True or False, got {given}.")
     if not isinstance(noise, str) or noise not in ("constant", "varying"):
         raise ValueError(f"Unknown noise {noise!r}: give 'constant' or 'varying'.")
 

@@ -29,7 +29,6 @@ _FOLDS = 5
 _TAILS = 0.05, 0.95
 _ROUNDING = 1e-14
 _CELLS = 2.0**20  # of a feature's spread: values are the same to so fine a grid in every unit
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # that hashes multiply by
 _OUTLIER = 100.0  # times the mean square: what one held-out row may say of the width of all
 _NORMAL = 3.29  # the distance of those quantiles of a normal variable, in standard deviations
 
@@ -244,7 +243,7 @@ def _drawn(X: Array, spread: Array, seed: int) -> Array:
     with np.errstate(over="ignore"):
         cells = np.rint((X[:, used] - np.median(X[:, used], axis=0)) / spread[used] * _CELLS)
     keys = np.zeros(len(X), dtype=np.uint64)
-    begin = np.uint64((seed + 1) % 2**64) * _ODD
+    begin = _mixed(np.array([(seed + 1) % 2**64], dtype=np.uint64))
     for column in cells.T:
         keys += _mixed(np.ascontiguousarray(column + 0.0).view(np.uint64) + begin)
     keys = _mixed(keys)

@@ -372,14 +372,7 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
 
     def _check_parameters(self) -> None:
         """Check every parameter that needs no data."""
-        check_parameters(
-            self.kernel,
-            self.bandwidth,
-            self.alpha,
-            self.noise_variance,
-            self.fit_intercept,
-            self.noise,
-        )
+        check_parameters(self)
 
     def _shared_settings(self) -> dict[str, Any]:
         """The settings that both estimators have, copied."""

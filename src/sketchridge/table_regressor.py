@@ -65,8 +65,8 @@ class TableRegressor(Through, RegressorMixin, MetaEstimatorMixin, BaseEstimator)
     >>> low, high = model.predict_interval({"size": [0.5], "color": ["red"]})
     >>> bool(low < 1.14 < high)
     True
-    >>> list(model.feature_relevance_)
-    ['size', 'color']
+    >>> sorted(model.feature_relevance_)
+    ['color', 'size']
     """
 
     def __init__(
