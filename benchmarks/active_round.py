@@ -26,6 +26,7 @@ SIZES = (20_000, 40_000, 80_000, 160_000)
 LARGE = 2_000_000  # points of the large pool
 LARGE_BATCH = 2000
 LARGE_ROWS = 256
+IVR_BATCH = 100
 FEATURES = 8
 
 
@@ -37,13 +38,15 @@ def measured(X: Array) -> Array:
     return np.sin(X.sum(axis=1)) + 0.5 * np.random.default_rng(len(X)).standard_normal(len(X))
 
 
-def learner_of(X: Array, batch_size: int, rows: int) -> ActiveLearner:
+def learner_of(
+    X: Array, batch_size: int, rows: int, acquisition: str = "weighted"
+) -> ActiveLearner:
     """A campaign over the pool X with a sketch of so many rows."""
     return ActiveLearner(
         sketched_ridge(sketch_size=rows, random_state=None),  # the learner's own seed
         X,
         batch_size=batch_size,
-        acquisition="weighted",
+        acquisition=acquisition,
         score="v2",
         goal="explore",
         first="uniform",
@@ -133,13 +136,7 @@ def large_pool(count: int, folder: str) -> dict[str, float]:
 
     The seconds to score it in each, and the most MiB that the process held.
     """
-    path = Path(folder) / "pool.npy"
-    mapped = np.lib.format.open_memmap(path, mode="w+", dtype=float, shape=(count, FEATURES))
-    for start in range(0, count, 100_000):
-        mapped[start : start + 100_000] = points(min(100_000, count - start), seed=start)
-    mapped.flush()
-    del mapped
-    X = np.load(path, mmap_mode="r")
+    X = mapped_pool(count, folder)
     learner = learner_of(X, LARGE_BATCH, LARGE_ROWS)
     times = []
     for first in (0, LARGE_BATCH):
@@ -153,14 +150,78 @@ def large_pool(count: int, folder: str) -> dict[str, float]:
     return {"first": times[0], "second": times[1], "peak": common.resident("VmHWM")}
 
 
+def mapped_pool(count: int, folder: str) -> Array:
+    """A pool that is read from a file."""
+    path = Path(folder) / "pool.npy"
+    mapped = np.lib.format.open_memmap(path, mode="w+", dtype=float, shape=(count, FEATURES))
+    for start in range(0, count, 100_000):
+        mapped[start : start + 100_000] = points(min(100_000, count - start), seed=start)
+    mapped.flush()
+    del mapped
+    return np.load(path, mmap_mode="r")
+
+
+def chosen_jointly(count: int, folder: str) -> dict[str, float]:
+    """A batch by "ivr" from a memory-mapped pool: seconds, the most MiB held, and how much of the
+    mean posterior variance at some points the batch takes away, over what as many drawn evenly
+    do."""
+    X = mapped_pool(count, folder)
+    learner = learner_of(X, IVR_BATCH, LARGE_ROWS, "ivr")
+    first = np.arange(LARGE_BATCH)
+    learner.tell(first, measured(X[first]))
+    start = time.perf_counter()
+    ids = learner.ask()
+    seconds = time.perf_counter() - start
+    peak = common.resident("VmHWM")
+    asked = X[LARGE_BATCH : LARGE_BATCH + 2000]
+    even = np.random.default_rng(0).choice(count, size=len(ids), replace=False)
+    fitted = learner.estimator_
+    before = fitted.variance(asked, "gp").mean()
+    falls = []
+    for more in (ids, even):
+        rows = np.concatenate([first, more])
+        model = sketched_ridge(
+            bandwidth=fitted.bandwidth_, sketch_size=LARGE_ROWS, alpha=fitted.alpha_
+        )
+        model.fit(X[rows], np.zeros(len(rows)))
+        falls.append(before - model.variance(asked, "gp").mean())
+    return {"seconds": seconds, "peak": peak, "gain": float(falls[0] / falls[1])}
+
+
+def report_jointly(results: Path, count: int) -> None:
+    """The part on "ivr" alone, in a record of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = common.isolated(chosen_jointly, count, folder)
+    text = (
+        f"A memory-mapped pool of {count:,} × {FEATURES}, {LARGE_BATCH:,} labels, m = "
+        f"{LARGE_ROWS}: {IVR_BATCH} points chosen jointly take {found['seconds']:.0f} s, fit and "
+        f"features of all points included, with {found['peak']:,.0f} MiB resident at the highest. "
+        f"They lower the mean posterior variance {found['gain']:.2f} times as much as {IVR_BATCH} "
+        "points drawn evenly."
+    )
+    claim = common.Claim(
+        f"a batch from the large pool in less than 2 GB: {found['peak']:,.0f} MiB",
+        found["peak"] < LIMIT,
+    )
+    command = f"Command: `python benchmarks/active_round.py --ivr`. {common.machine()}."
+    name = "active_round_ivr.md"
+    common.write_report(
+        results / name, "A batch by ivr from a large pool", [command, text], [claim]
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
         "--quick", action="store_true", help="a tenth of the size: a trial, not a result"
     )
+    parser.add_argument("--ivr", action="store_true", help="only a joint batch from a large pool")
     parser.add_argument("--results", type=Path, default=common.RESULTS)
     options = parser.parse_args()
+    if options.ivr:
+        report_jointly(options.results, LARGE // (10 if options.quick else 1))
+        return
     part, rounds = (10, 2) if options.quick else (1, options.rounds)
     headline = common.isolated(compare, LABELS // part, POOL // part, rounds)
     rows = headline["rows"]
