@@ -38,6 +38,7 @@ ROOMS = [
     "query",
     "slopes",
     "basis",
+    "shares",
     "ridge",
     "dense",
     "certify",

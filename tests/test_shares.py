@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers import assert_close, matrix_of, uneven
+from helpers import assert_close, matrix_of, tol, uneven, unit_cube
 from problems import X_TEST, N, X, Y, intercepts, kernel_matrix, points, sketched, values, y
 
 from sketchridge import ExactKernelRidge, SketchedKernelRidge, exact
 from sketchridge import ridge as ridge_module
 from sketchridge.sketches import SKETCHES
 
-pytestmark = pytest.mark.filterwarnings("ignore:The sketch:UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The sketch:UserWarning"),
+    pytest.mark.filterwarnings("ignore:λ = .* is below the rounding:UserWarning"),
+]
 FEW = 9  # landmarks, too few for λ
 SMALL = 0.01  # α for which they are
 
@@ -67,6 +70,27 @@ def test_one_pass_is_two_passes(fit_intercept, monkeypatch):
     expected = model.variance(X_TEST, "vtheta")
     monkeypatch.setattr(ridge_module, "_FEW", 0)
     assert_close(model.variance(X_TEST, "vtheta"), expected, condition=1e4)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "torch"])
+@pytest.mark.parametrize("name", ["rpcholesky", "fourier"])
+@pytest.mark.parametrize("few", [0, 4096])
+@intercepts
+def test_rounding_does_not_hide_what_a_small_sketch_misses(
+    fit_intercept, name, few, backend, monkeypatch
+):
+    if backend == "torch":
+        pytest.importorskip("torch")
+    monkeypatch.setattr(ridge_module, "_FEW", few)
+    X = unit_cube(600, 3)
+    y, w = np.sin(5 * X[:, 0]), uneven(600)
+    for alpha in (1e-2, 1e-5):
+        given = {"alpha": alpha, "bandwidth": 0.5, "fit_intercept": fit_intercept}
+        given |= {"sketch": name, "backend": backend}
+        full, single = (model_of(20, dtype=d, **given).fit(X, y, w) for d in ("float64", "float32"))
+        assert full.gap_ > 30
+        exact, found = (model.variance(X[:100], "vtheta") for model in (full, single))
+        assert np.quantile(abs(found / exact - 1), 0.95) < tol("percent")
 
 
 @pytest.mark.parametrize("seed", range(5))

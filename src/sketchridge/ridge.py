@@ -16,6 +16,7 @@ from sketchridge.basis import Basis, Intercept, Shrinkage, degrees_of_freedom
 from sketchridge.factor import Sample
 from sketchridge.precision import EPS, FULL, magnified
 from sketchridge.query import Query, Share, Theta, share_at
+from sketchridge.shares import SUMS, shares
 
 __all__ = ["Ridge"]
 
@@ -23,9 +24,6 @@ Array = np.ndarray
 _Passes = Callable[[Query, Share, str], Array]
 _FEW = 4096  # rows up to which two passes cost nothing worth saving
 _RANGE = 1e15  # coefficients whose squares float32 may not hold
-_SUMS = 16  # rounding of a sum over all rows, in ε and by measurement
-_BEYOND = 1.5  # K's eigenvalues along z₂ − z₃ over ρ(x), the best of 1, 1.5 and 2 by measurement
-_EXPLAINED = 64  # c(x) below that many ε of k(x,x) is rounding
 _TINY = np.finfo(float).tiny
 
 
@@ -191,25 +189,20 @@ class Ridge:
         return self.shares if kind == "vtheta" else {"v2": 1.0, "vbar": 0.5}[kind]
 
     def shares(self, query: Query) -> Array:
-        """θ(x) = min(½, λ/(λ + 1.5 ρ(x))), where ρ(x) = ‖k_x − T a‖²_M/c(x): (t,).
-
-        ρ(x), with c = k(x,x) − aᵀa, is the Rayleigh quotient of K at what the sketch misses of
-        k(x, ·): the scale of the eigenvalues that it lacks there. The first error of
-        θ z₂ + (1 − θ) z₃ vanishes where they are λ(1 − θ)/θ. O(nm) per point.
-        """
+        """θ(x) of V_θ, by what the sketch misses of k(x, ·): (t,). O(nm) per point."""
         precision = query.safe(self.precision)
+        error = 0.0 if query.formed_once else self.rounded
 
         def block(some: Query) -> Array:
-            squares, products = some.moments(self.sample, self.T, precision)
-            b, a = products.host(), self.features(some)
-            missed = squares - np.einsum("ij,ij->i", a, 2 * b - a * self.basis.E)
-            spread = np.sqrt(squares) + np.sqrt(a**2 @ self._sizes**2)
-            missed -= _SUMS * EPS[precision] * spread**2
-            prior = some.prior()
-            c = prior - np.einsum("ij,ij->i", a, a)
-            clear = (c > _EXPLAINED * EPS[FULL] * prior) & (missed > 0)
-            rho = np.divide(missed, c, out=np.zeros_like(c), where=clear)
-            return np.minimum(0.5, self.lam / (self.lam + _BEYOND * rho))
+            return shares(
+                some,
+                self.basis,
+                self.T,
+                lam=self.lam,
+                sizes=self._sizes,
+                precision=precision,
+                error=error,
+            )
 
         return query.in_blocks(self._width, block, formed=True)
 
@@ -309,7 +302,7 @@ class Ridge:
             across = total - self.lam * (C @ self.intercept.c)  # eᵀM(k_x − T C)
             value = value + 2 * push * across + push**2 * self.intercept.square
             spread = spread + abs(push)
-        bound = _SUMS * EPS[precision] * spread**2
+        bound = SUMS * EPS[precision] * spread**2
         scale = theta**2 * self.scale
         return np.maximum(value, 0) * scale, bound * scale
 
