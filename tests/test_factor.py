@@ -27,7 +27,7 @@ from helpers import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sketchridge.backends import NumpyTiles
+from sketchridge.backends import NumpyTiles, as_backend
 from sketchridge.factor import RowFactor, factorize, sample_of, spectrum
 from sketchridge.kernels import Gaussian, Laplacian, Linear, Polynomial
 from sketchridge.precision import EPS
@@ -127,6 +127,25 @@ def test_features_give_the_sketched_kernel_at_new_points(case: KernelCase, sketc
     S = matrix_of(factor.sketch, N)
     expected = nystrom(values(kernel, X, X), S, values(kernel, X_new, X))
     assert_close(features(factor, X_new) @ factor.F.host().T, expected)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "torch"])
+@pytest.mark.parametrize("sketch_case", ENTRY_CASES, ids=str)
+def test_features_of_far_points_are_not_what_single_precision_makes_of_them(sketch_case, backend):
+    """From 1e-12 of the usual on they are full products, down to the end of float64."""
+    if backend == "torch":
+        pytest.importorskip("torch")
+    X = np.linspace(0, 1, N)[:, None]
+    X_new = np.array([[0.5], [1.5], [1.7], [2.2], [3.9], [4.6], [9.0]])
+    kernel = Gaussian(0.1).fitted(X)
+    points = as_backend(backend).place(kernel, kernel.coordinates(X))
+    start = factorize(sample_of(points, np.ones(N)), sketch_case.make(M, N, 1), "float32")
+    factor = start.grown(M) if start.sketch.size < M else start
+    expected = values(kernel, X_new, X) @ factor.St.host() @ factor.R
+    placed = points.backend.place(kernel, kernel.coordinates(X_new))
+    found = factor.features(placed, np.eye(factor.F.shape[1])).host()
+    for one, other in zip(found, expected, strict=True):
+        assert_close(one, other, "float32", condition=20)  # of sums that cancel
 
 
 @every_sketch

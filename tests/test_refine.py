@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import (
+    ENTRY_CASES,
     SKETCH_CASES,
     UNDERFLOW,
     Long,
@@ -30,7 +31,7 @@ from helpers import (
 )
 from numpy.testing import assert_allclose
 
-from sketchridge import ExactKernelRidge, SketchedKernelRidge
+from sketchridge import ExactKernelRidge, SketchedKernelRidge, exact
 from sketchridge.backends import NumpyTiles
 from sketchridge.kernels import Gaussian, Laplacian
 from sketchridge.refine import PrecisionError, System, exact_mean, refined_variance, v1
@@ -331,6 +332,31 @@ def test_far_from_the_data_variance_and_bound_are_zero() -> None:
     variance, bound = sketched.variance(np.full((2, 3), 1e4), kind="v1", return_bound=True)
     assert not variance.any()
     assert not bound.any()
+
+
+@pytest.mark.parametrize("sketch", [str(case) for case in ENTRY_CASES if str(case) != "array"])
+def test_a_far_point_spoils_no_other(sketch: str) -> None:
+    """k_x of the far ones is 1e-183 and 1e-282, where single precision would end at 1e-34."""
+    X = np.linspace(0, 1, 50)[:, None]
+    model = SketchedKernelRidge(
+        "gaussian", bandwidth=0.1, alpha=1.0, sketch=sketch, sketch_size=10, noise_variance=1.0,
+        random_state=0, solver="sketch", fit_intercept=False,
+    ).fit(X, np.sin(6 * X[:, 0]))  # fmt: skip
+    assert model.dtype_ == "float32"
+    near, far = [[0.5]], [[1.9], [3.9], [4.6], [60.0]]
+    for kind in ("v1", "vbar", "vtheta"):
+        alone = model.variance(near, kind, return_bound=True)
+        variance, bound = model.variance(near + far, kind, return_bound=True)
+        assert_close(variance[0], alone[0][0], "percent")
+        assert (variance[1:] < 1e-30).all()
+        assert (bound[1:] < 1e-15).all()
+        assert not variance[-1] + bound[-1]
+    lam = model.lambda_
+    G, k = (np.exp(-((X - A) ** 2) / 0.02) for A in (X.T, np.array([[1.9]])))
+    S = matrix_of(model.sketch_, 50)
+    for kind in ("v3", "vbar"):
+        expected = getattr(exact, kind)(G / 50, S, k, lam)
+        assert_close(model.variance([[1.9]], kind), expected, "percent")
 
 
 def test_variances_too_small_to_be_squared_have_a_bound_that_says_so() -> None:

@@ -294,7 +294,24 @@ class EntryFactor(Factor):
             return self.sample.backend.tall(np.empty((len(points), 0))) @ right
         St = self.St @ (self.R @ right)
         backend = self.sample.backend
-        return backend.matmul(points, self.sample.points, St, precision=self.precision)
+        found = backend.matmul(points, self.sample.points, St, precision=self.precision)
+        far = self._far(found, right)
+        if not len(far):
+            return found
+        values = np.array(found.host())
+        some = points.take(far)
+        values[far] = backend.matmul(some, self.sample.points, St, precision=FULL).host()
+        return backend.tall(values)
+
+    def _far(self, found: Tall, right: Array) -> Array:
+        """Rows of ψᵀA so small, beside those of training points, that kernel values behind them may
+        have left the range of the precision."""
+        limit = self.sample.backend.far[self.precision]
+        if not limit:
+            return np.empty(0, dtype=int)
+        squares = found.map(lambda f: (f * f).sum(axis=1)[:, None]).host()[:, 0]
+        usual = np.einsum("ij,ij->", right, self.gram @ right)
+        return np.flatnonzero(squares < limit * usual)
 
     def represented(self, at: Callable[[Points], Tall], right: Array) -> Tall:
         values = at(self.sample.points)  # (n, t)
