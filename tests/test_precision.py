@@ -14,9 +14,11 @@ from helpers import (
     ridge_for,
     sample_for,
     targets,
+    tol,
     uneven,
     values,
 )
+from numpy.testing import assert_allclose
 
 from sketchridge import SketchedKernelRidge
 from sketchridge.kernels import Gaussian, Polynomial
@@ -229,6 +231,27 @@ def test_a_fit_obeys_the_dtype_that_was_asked_for(dtype, alpha):
     X, y = normal(100, 2), targets(100)[:, 0]
     model = SketchedKernelRidge(alpha=alpha, bandwidth=1.0, dtype=dtype, random_state=0).fit(X, y)
     assert model.dtype_ == dtype
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("sketch", ["rpcholesky", "gaussian"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("distance", [1e5, 1e7, 1e8])
+def test_powers_of_far_coordinates_stay_in_range(distance, fit_intercept, sketch):
+    X = np.random.default_rng(0).random((40, 2))
+    X_new = np.vstack([X[:2], [[distance, distance]]])
+
+    def model(dtype: str) -> SketchedKernelRidge:
+        given = {"alpha": 1.0, "sketch": sketch, "sketch_size": 8, "noise_variance": 1.0}
+        given |= {"fit_intercept": fit_intercept, "solver": "sketch", "random_state": 0}
+        return SketchedKernelRidge(Polynomial(degree=5), dtype=dtype, **given).fit(X, X[:, 0])
+
+    found, full = model("auto"), model("float64")
+    assert found.dtype_ == "float32"
+    assert_allclose(found.predict(X_new), full.predict(X_new), rtol=tol("percent"))
+    for kind in ("v2", "v3", "vbar", "vtheta", "gp", "bias2"):
+        expected = full.variance(X_new, kind)
+        assert_allclose(found.variance(X_new, kind), expected, rtol=tol("percent"))
 
 
 def test_a_penalty_below_rounding_is_warned_of():

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from sketchridge.backends import Backend, Points, Tall
-from sketchridge.precision import EPS, FULL, Scales
+from sketchridge.precision import EPS, FULL, Scales, safe
 from sketchridge.rpcholesky import Landmarks, grow, no_landmarks, with_rows
 from sketchridge.sketches import EntrySketch, RowSketch, Sketch
 
@@ -294,8 +294,9 @@ class EntryFactor(Factor):
             return self.sample.backend.tall(np.empty((len(points), 0))) @ right
         St = self.St @ (self.R @ right)
         backend = self.sample.backend
-        found = backend.matmul(points, self.sample.points, St, precision=self.precision)
-        far = self._far(found, right)
+        precision = safe(self.precision, points.largest, points.kernel.growth)
+        found = backend.matmul(points, self.sample.points, St, precision=precision)
+        far = self._far(found, right, precision)
         if not len(far):
             return found
         values = np.array(found.host())
@@ -303,10 +304,10 @@ class EntryFactor(Factor):
         values[far] = backend.matmul(some, self.sample.points, St, precision=FULL).host()
         return backend.tall(values)
 
-    def _far(self, found: Tall, right: Array) -> Array:
+    def _far(self, found: Tall, right: Array, precision: str) -> Array:
         """Rows of ψᵀA so small, beside those of training points, that kernel values behind them may
         have left the range of the precision."""
-        limit = self.sample.backend.far[self.precision]
+        limit = self.sample.backend.far[precision]
         if not limit:
             return np.empty(0, dtype=int)
         squares = found.map(lambda f: (f * f).sum(axis=1)[:, None]).host()[:, 0]

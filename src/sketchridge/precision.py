@@ -67,9 +67,9 @@ def magnified(precision: str, scales: Scales, ratio: float) -> float:
     return EPS[precision] * scales.growth * max(4.0, scales.largest) * ratio
 
 
-def safe(precision: str, largest: float) -> str:
-    """The precision, or full where coordinates as large as that leave its range."""
-    return precision if largest < _FAR else FULL
+def safe(precision: str, largest: float, growth: float = 1.0) -> str:
+    """The precision, or full where powers of coordinates as large as that leave its range."""
+    return precision if largest < _FAR ** (1 / growth) else FULL
 
 
 def offered_or_full(precision: str, offered: tuple[str, ...]) -> str:

@@ -126,7 +126,7 @@ class AtPoints(Query):
         return np.ones(len(self))
 
     def safe(self, precision: str) -> str:
-        return safe(precision, self.points.largest)
+        return safe(precision, self.points.largest, self.points.kernel.growth)
 
     def features(self, factor: Factor, right: Array) -> Tall:
         return factor.features(self.points, right)
