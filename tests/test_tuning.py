@@ -22,7 +22,7 @@ from helpers import (
 )
 from scipy.spatial.distance import pdist
 
-from sketchridge import tuning
+from sketchridge import SketchedKernelRidge, tuning
 from sketchridge.backends import NumpyTiles
 from sketchridge.basis import Basis, basis_of
 from sketchridge.kernels import Gaussian, Laplacian, Linear
@@ -315,6 +315,17 @@ def test_errors_and_gaps_are_inverse_and_grow_together():
     np.testing.assert_allclose(again - 1, gaps - 1, rtol=1e-6)
     assert tuning.predicted_error(1.0) < 1e-100
     assert np.isfinite(tuning.predicted_error(1e300))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("tol", [1e300, 1e-300])
+def test_any_tolerance_will_do(tol):
+    """A gap that was not worth measuring is never taken for one that is small enough."""
+    assert 1 <= tuning.largest_gap(tol) < np.inf
+    given = {"bandwidth": 0.5, "sketch_tol": tol, "alpha": 1e-3, "random_state": 0}
+    model = SketchedKernelRidge("gaussian", solver="sketch", **given)
+    model.fit(unit_cube(300, 4), targets(300)[:, 0])
+    assert np.isfinite(model.sketch_error_)
 
 
 @pytest.mark.parametrize("tol", [0.01, 0.1])

@@ -51,6 +51,7 @@ _ERRORS = np.array(
 _PROBE = 256
 _ROWS = 1000
 _WITHIN = 0.01  # of the least leave-one-out error
+_LARGEST = 700.0  # log of a gap, which must be finite
 _ROUGH = 0.01  # error of the gap that is of no interest
 _EPS = np.finfo(float).eps
 _TINY = np.finfo(float).tiny
@@ -275,7 +276,8 @@ def predicted_error(gap: float) -> float:
 
 def largest_gap(error: float) -> float:
     """The gap with that predicted error: the inverse of `predicted_error`."""
-    return float(1 + np.exp(_along(np.log(error), np.log(_ERRORS), np.log(_GAPS - 1))))
+    above = _along(np.log(error), np.log(_ERRORS), np.log(_GAPS - 1))
+    return float(1 + np.exp(min(above, _LARGEST)))
 
 
 def _along(x: float, xs: Array, ys: Array) -> float:
@@ -341,7 +343,7 @@ def _next_size(ridge: Ridge, reached: float, wanted: float) -> int:
     floor = sketch_floor(basis)
     if ridge.lam >= floor:
         held = ridge.lam == floor
-        factor = min(2.0, ((reached - 1) / (wanted - 1)) ** (1.0 if held else 0.4))
+        factor = min(2.0, ((reached - 1) / max(wanted - 1, _EPS)) ** (1.0 if held else 0.4))
     else:
         quarter = float(basis.E[len(basis.E) // 4])
         slope = np.log2(quarter / floor)  # of −log E against log m
