@@ -20,7 +20,7 @@ from helpers import (
 )
 from numpy.testing import assert_allclose
 
-from sketchridge import SketchedKernelRidge
+from sketchridge import ExactKernelRidge, SketchedKernelRidge
 from sketchridge.kernels import Gaussian, Polynomial
 from sketchridge.precision import EPS, Plan, Scales, magnified, make_plan, rounding
 from sketchridge.sketches import RPCholeskySketch
@@ -263,6 +263,65 @@ def test_a_penalty_below_rounding_is_warned_of():
         UserWarning, match=r"λ = .* below the rounding of float64.*center and rescale"
     ):
         model.fit(years, y)
+
+
+def noise_free(n: int = 80, seed: int = 0):
+    X = np.random.default_rng(seed).random((n, 3))
+    return X, np.sin(5 * X[:, 0])
+
+
+@pytest.mark.usefixtures("defaults")
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"bandwidth": "full"},
+        {"kernel": "gaussian", "bandwidth": "median", "solver": "sketch"},
+        {"kernel": Polynomial(degree=2), "bandwidth": "median", "fit_intercept": False},
+    ],
+    ids=["default", "full", "sketch", "polynomial"],
+)
+def test_the_data_choose_no_penalty_below_rounding(given, seed):
+    X, y = noise_free(seed=seed)
+    model = SketchedKernelRidge(**given).fit(X, y)
+    ridge = model.fitted_.ridge
+    ratio = ridge.growth * ridge.basis.largest / ridge.lam
+    assert not Plan("float64", 1e-3).hopeless(ridge.sample.scales, ratio)
+
+
+@pytest.mark.usefixtures("defaults")
+@pytest.mark.parametrize("seed", range(3))
+def test_a_penalty_raised_above_rounding_predicts_as_well(seed):
+    """Against the dense algebra of the exact problem, which needs no such penalty."""
+    X, y = noise_free(seed=seed)
+    X_new, y_new = noise_free(500, seed=seed + 10)
+    found, exact = (cls().fit(X, y) for cls in (SketchedKernelRidge, ExactKernelRidge))
+    assert exact.alpha_ <= found.alpha_ < 3 * exact.alpha_
+    errors = [abs(model.predict(X_new) - y_new).max() for model in (found, exact)]
+    assert errors[0] < 1.5 * errors[1] < 1e-3 * y.std()
+
+
+@pytest.mark.usefixtures("defaults")
+def test_the_least_penalty_above_rounding_is_taken():
+    X, y = noise_free()
+    model = SketchedKernelRidge().fit(X, y)
+    given = {"kernel": model.kernel_, "bandwidth": model.map_}
+    with pytest.warns(UserWarning, match="below the rounding of float64"):
+        SketchedKernelRidge(alpha=0.9 * model.alpha_, **given).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "named"), [("auto", False), ("float64", False), ("float32", True)]
+)
+def test_another_dtype_is_a_remedy_only_where_it_is_another(dtype, named):
+    X, y = noise_free()
+    given = {"bandwidth": 0.5, "alpha": 1e-13, "dtype": dtype}
+    with pytest.warns(UserWarning, match="below the rounding") as caught:
+        SketchedKernelRidge("gaussian", **given).fit(X, y)
+    text = next(str(one.message) for one in caught if "below the rounding" in str(one.message))
+    assert ("dtype='float64'" in text) == named
 
 
 ERRORS = {

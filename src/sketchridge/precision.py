@@ -18,6 +18,7 @@ __all__ = [
     "Scales",
     "canceled",
     "check_full",
+    "excess",
     "magnified",
     "make_plan",
     "offered_or_full",
@@ -65,6 +66,11 @@ def magnified(precision: str, scales: Scales, ratio: float) -> float:
     if precision != "float64" and not _RANGE[0] < scales.diag < _RANGE[1]:
         return np.inf
     return EPS[precision] * scales.growth * max(4.0, scales.largest) * ratio
+
+
+def excess(precision: str, scales: Scales, ratio: float) -> float:
+    """How often the rounding of products exceeds what a λ can bear: above 1, λ is too small."""
+    return magnified(precision, scales, ratio) / _HOPELESS
 
 
 def safe(precision: str, largest: float, growth: float = 1.0) -> str:
@@ -133,7 +139,7 @@ class Plan:
 
     def hopeless(self, scales: Scales, ratio: float) -> bool:
         """Whether even full precision is too coarse for λ."""
-        return magnified(self.full, scales, ratio) > _HOPELESS
+        return excess(self.full, scales, ratio) > 1
 
     def _cheapest(self, scales: Scales, ratio: float, error: float) -> str:
         for name in self.choices:

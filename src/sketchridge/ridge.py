@@ -18,7 +18,7 @@ from sketchridge.precision import EPS, FULL, magnified
 from sketchridge.query import Query, Share, Theta, share_at
 from sketchridge.shares import SUMS, shares
 
-__all__ = ["Ridge"]
+__all__ = ["Ridge", "magnification"]
 
 Array = np.ndarray
 _Passes = Callable[[Query, Share, str], Array]
@@ -54,9 +54,8 @@ class Ridge:
 
     @property
     def growth(self) -> float:
-        """By how much an intercept magnifies rounding: 1/√gap, as the kernel can all but make the
-        constant."""
-        return 1.0 if self.intercept is None else max(1.0, self.intercept.gap**-0.5)
+        """By how much an intercept magnifies rounding."""
+        return magnification(self.intercept)
 
     @property
     def scale(self) -> float:
@@ -384,6 +383,12 @@ class _FirstPass:
     bound: Array  # (t,)
     B: Array  # (t, r + 1)
     a: Array | None  # (t, r)
+
+
+def magnification(intercept: Intercept | None) -> float:
+    """By how much an intercept magnifies rounding: 1/√gap, as the kernel can all but make the
+    constant."""
+    return 1.0 if intercept is None else max(1.0, intercept.gap**-0.5)
 
 
 def _ratio(theta: Share) -> Share:

@@ -29,8 +29,8 @@ from sketchridge.fitted import Fitted, Settings, rows_left_out
 from sketchridge.learning import Learned
 from sketchridge.model import found_noise, with_varying_noise
 from sketchridge.notices import warn
-from sketchridge.precision import EPS, FULL, Plan, make_plan
-from sketchridge.ridge import Ridge
+from sketchridge.precision import EPS, FULL, Plan, excess, make_plan
+from sketchridge.ridge import Ridge, magnification
 from sketchridge.sketches import ArraySketch, RowSketch, Sketch, as_sketch
 from sketchridge.solution import exactly
 from sketchridge.varying import Varying
@@ -41,6 +41,7 @@ Array = np.ndarray
 Say = Callable[[str], None]
 _COMPLETE = 4096  # rows up to which the kernel matrix is taken as a whole
 _LEARNED = 0  # seed of the rows on which kernel and α are learned: random_state is the sketch's
+_RAISE = 1.01  # of λ at least, where rounding does not allow it
 _SMALLEST = 1e-145  # of λ, whose square divides
 
 
@@ -240,9 +241,10 @@ def _sketched(
     def penalized(basis: Basis) -> Ridge:
         guarded = automatic and penalty is None
         lam = _penalty(settings, basis, variances, penalty, guarded=guarded)
-        ratio = basis.largest / lam
-        precision = plan.variance(sample.scales, ratio)
-        return _ridge(basis, lam, settings, precision, plan.budget)
+        if isinstance(settings.alpha, str):
+            lam = _above_rounding(settings, basis, lam)
+        precision = plan.variance(sample.scales, basis.largest / lam)
+        return Ridge(basis, lam, _intercept(settings, basis, lam), precision, plan.budget)
 
     if complete:
         say(f"Factorizing the kernel matrix of {len(sample):,} rows")
@@ -311,9 +313,22 @@ def _penalty(
     return lam
 
 
-def _ridge(basis: Basis, lam: float, settings: Settings, precision: str, budget: float) -> Ridge:
-    intercept = Intercept(basis, lam) if settings.fit_intercept else None
-    return Ridge(basis, lam, intercept, precision, budget)
+def _above_rounding(settings: Settings, basis: Basis, lam: float) -> float:
+    """λ, or the least λ above it that rounding of float64 products allows, whatever the dtype.
+
+    Rounding falls as λ⁻¹, or as λ^(−3/2) where the kernel all but makes the constant.
+    """
+    power = 2 / 3 if settings.fit_intercept else 1.0
+    while True:
+        growth = magnification(_intercept(settings, basis, lam))
+        over = excess(FULL, basis.sample.scales, growth * basis.largest / lam)
+        if not over > 1:
+            return lam
+        lam *= max(over**power, _RAISE)
+
+
+def _intercept(settings: Settings, basis: Basis, lam: float) -> Intercept | None:
+    return Intercept(basis, lam) if settings.fit_intercept else None
 
 
 def _sized(settings: Settings, basis: Basis) -> Basis:
@@ -347,8 +362,11 @@ def _warn_of_rounding(plan: Plan, ridge: Ridge) -> None:
     ratio = ridge.growth * ridge.basis.largest / ridge.lam
     if plan.hopeless(ridge.sample.scales, ratio):
         unit = ridge.sample.points.kernel.unit
+        remedy = ", or center and rescale X"
+        if plan.full != FULL:
+            remedy = f", center and rescale X, or use dtype={FULL!r}"
         warn(
             f"λ = {ridge.lam * unit:.3g} is below the rounding of {plan.full} products with a "
             f"largest eigenvalue of {ridge.basis.largest * unit:.3g}: do not trust the mean or V2. "
-            "Give a larger alpha, center and rescale X, or use dtype='float64' if you did not.",
+            f"Give a larger alpha{remedy}.",
         )
