@@ -33,7 +33,7 @@ from numpy.testing import assert_allclose
 
 from sketchridge import ExactKernelRidge, SketchedKernelRidge, exact
 from sketchridge.backends import NumpyTiles
-from sketchridge.kernels import Gaussian, Laplacian
+from sketchridge.kernels import Gaussian, Laplacian, Polynomial
 from sketchridge.refine import PrecisionError, System, exact_mean, refined_variance, v1
 from sketchridge.sketches import RPCholeskySketch
 
@@ -357,6 +357,21 @@ def test_a_far_point_spoils_no_other(sketch: str) -> None:
     for kind in ("v3", "vbar"):
         expected = getattr(exact, kind)(G / 50, S, k, lam)
         assert_close(model.variance([[1.9]], kind), expected, "percent")
+
+
+def test_a_point_where_the_kernel_is_huge_spoils_no_other() -> None:
+    """k_x is 1e40, more than steps in single precision hold."""
+    X = unit_cube(40, 2)
+    given = {"alpha": 1.0, "sketch_size": 8, "noise_variance": 1.0, "fit_intercept": True}
+    model = SketchedKernelRidge(Polynomial(degree=5), random_state=0, **given).fit(X, X[:, 0])
+    assert model.dtype_ == "float32"
+    alone = model.variance(X[:2], "v1", tol=1e-3)
+    variance = model.variance(np.vstack([X[:2], [[1e8, 1e8]]]), "v1", tol=1e-3)
+    assert_allclose(variance[:2], alone, rtol=2e-3)
+    exactly = ExactKernelRidge(
+        Polynomial(degree=5), alpha=1.0, noise_variance=1.0, fit_intercept=True
+    ).fit(X, X[:, 0])
+    assert_allclose(variance[2:], exactly.variance([[1e8, 1e8]], "v1"), rtol=2e-3)
 
 
 def test_variances_too_small_to_be_squared_have_a_bound_that_says_so() -> None:

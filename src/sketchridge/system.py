@@ -13,6 +13,7 @@ import numpy as np
 
 from sketchridge.backends import Tall
 from sketchridge.certify import root_weights
+from sketchridge.precision import FULL
 from sketchridge.query import Share
 from sketchridge.ridge import Ridge
 
@@ -58,11 +59,14 @@ class System:
         """(K + λI)Z."""
         sample = self.ridge.sample
         lam = self.ridge.lam
-        scaled = Z.scaled(self.root)
+        size = np.ones(Z.shape[1])
+        if self.precision != FULL:  # whose range columns may leave
+            size = np.ldexp(size, np.frexp(norms(Z))[1])
+        scaled = Z.map(lambda z, m, s: z * m / s, self.root, small=(size,))
         products = sample.backend.matmul(
             sample.points, sample.points, scaled, precision=self.precision
         )
-        return products.map(lambda p, m, z: p * m + lam * z, self.root, Z)
+        return products.map(lambda p, m, z, s: p * m * s + lam * z, self.root, Z, small=(size,))
 
     def project(self, R: Tall) -> Tall:
         """R with the direction q taken out, where there is an intercept."""
