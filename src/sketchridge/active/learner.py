@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,12 +17,11 @@ from sketchridge.active.goals import EXPLORE, as_goal, checked_acquisition
 from sketchridge.active.looking import Looking
 from sketchridge.active.memory import MemoryStore
 from sketchridge.active.models import LEAST, Model, Models, first_kernel, metrics_of, prepared
-from sketchridge.active.parts import part_of, stored_pool
+from sketchridge.active.parts import part_of, points_of, stored_pool
 from sketchridge.active.pool import Pool
 from sketchridge.active.settings import ESTIMATORS, Estimator, estimator_from, estimator_settings
 from sketchridge.active.stopping import as_stop_rules, stop_rules_from, to_settings
 from sketchridge.active.store import Store
-from sketchridge.dask_input import is_dask, points_there
 from sketchridge.estimator import SketchedKernelRidge
 from sketchridge.exact_estimator import ExactKernelRidge
 
@@ -134,7 +134,7 @@ class ActiveLearner(Looking, Correcting):
         score = _SCORES[type(estimator)][0] if score == "auto" else score
         check_count("batch_size", batch_size)
         aim = as_goal(goal)
-        points = Pool(_points(pool, estimator))
+        points = Pool(points_of(pool, estimator))
         settings: dict[str, Any] = {
             "batch_size": int(batch_size),
             "acquisition": checked_acquisition(aim, acquisition),
@@ -175,7 +175,7 @@ class ActiveLearner(Looking, Correcting):
         settings = kept.settings()
         learner = cls.__new__(cls)
         estimator = estimator_from(settings)
-        points, added = stored_pool(kept, _points(pool, estimator))
+        points, added = stored_pool(kept, points_of(pool, estimator))
         learner._start(kept, settings, estimator, points)
         for part in added:
             points.append(part)
@@ -222,21 +222,28 @@ class ActiveLearner(Looking, Correcting):
         probability : (n,) array
             If asked for.
         """
-        n = self._checked_number(n)
         if return_probability and not self.goal_.explores:
             raise ValueError(
                 f"With the goal {str(self.goal_)!r} points are not drawn but chosen, so that there "
                 "are no probabilities: leave out return_probability, or explore."
             )
+        ids, probability = self.ask_with(lambda *drawn: drawn, n)
+        return (ids, probability) if return_probability else ids
+
+    def ask_with(self, make: Callable[[Array, Array], Any], n: int | None = None) -> Any:
+        """What a function makes of the ids and probabilities of `ask`, before they are handed out:
+        where it raises, none of them is."""
+        n = self._checked_number(n)
         while True:
             model = self._drawing_model()
             rows = self.open_ids_
             choice = self._choice(model, rows, n)
+            made = make(choice.ids, choice.probabilities)
             if self._handed_out(model, rows, choice):
                 break
         if model is not None:
             self._models.settle(model)
-        return (choice.ids, choice.probabilities) if return_probability else choice.ids
+        return made
 
     def tell(self, ids: Any, y: Any, *, names: Any = (), by: str = "") -> None:
         """Labels of rows of the pool, asked for or not; kept when this returns, all or none.
@@ -269,7 +276,7 @@ class ActiveLearner(Looking, Correcting):
         ids : (t,) array of int
             Theirs, which follow those there are.
         """
-        new = Pool(_points(X, self._models.template))
+        new = Pool(points_of(X, self._models.template))
         with self._store.transaction():
             pool = self._current_pool()
             first = len(pool)
@@ -379,11 +386,6 @@ class ActiveLearner(Looking, Correcting):
         if n is not None:
             check_count("n", n)
         return int(self._settings["batch_size"] if n is None else n)
-
-
-def _points(pool: Any, estimator: Estimator) -> Any:
-    """A pool as it is used: Dask's in blocks on the workers, unless it is small."""
-    return points_there(pool, estimator.backend) if is_dask(pool) else pool
 
 
 def _sql_store() -> Any:

@@ -8,11 +8,17 @@ import numpy as np
 
 from sketchridge.active.pool import Pool
 from sketchridge.active.store import Part, Store
+from sketchridge.dask_input import is_dask, points_there
 
-__all__ = ["grown", "part_of", "stored_pool"]
+__all__ = ["grown", "part_of", "points_of", "stored_pool"]
 
 Array = np.ndarray
 _KEPT = 2**24  # bytes of a part of the pool up to which a store keeps a copy
+
+
+def points_of(given: Any, estimator: Any) -> Any:
+    """Points as a pool has them: Dask's in blocks on the workers, unless they are few."""
+    return points_there(given, estimator.backend) if is_dask(given) else given
 
 
 def part_of(pool: Pool, number: int) -> Part:

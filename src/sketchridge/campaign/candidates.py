@@ -13,7 +13,14 @@ import polars as pl
 
 from sketchridge.active.sql import SQLStore
 from sketchridge.campaign.encoding import ID, Encoding
-from sketchridge.campaign.sources import InMemory, OnDisk, Source, is_large, joint_matrix
+from sketchridge.campaign.sources import (
+    InMemory,
+    OnDisk,
+    Source,
+    fingerprint,
+    is_large,
+    joint_matrix,
+)
 from sketchridge.sheets.files import read_sheet
 from sketchridge.words import listed, shown
 
@@ -29,24 +36,51 @@ class Candidates:
     def __init__(self, encoding: Encoding, store: SQLStore, moved: Path | None = None) -> None:
         self._encoding = encoding
         self._store = store
-        self._moved = moved  # where the first table is now, if it is not in the store
+        self._moved = moved  # where tables that are not in the store are now: a file, or a folder
+        self._sources: list[Source] | None = None
 
-    @cached_property
+    @property
     def sources(self) -> list[Source]:
-        """The tables, in order."""
-        return [self._table(i, *file) for i, file in enumerate(self._store.files())]
+        """The tables, in order. ValueError where one is not that of the campaign."""
+        if self._sources is None or any(source.has_changed for source in self._sources):
+            files = enumerate(self._store.files())
+            self._sources = [self._table(number, *file) for number, file in files]
+        return self._sources
 
     def _table(self, number: int, about: Mapping[str, Any], data: bytes | None) -> Source:
         if data is not None:
             return InMemory(pl.read_parquet(io.BytesIO(data)))
-        path = self._moved if number == 0 and self._moved else Path(about["path"])
-        if not path.is_file():
-            raise ValueError(
-                f"The pool's file {path} is not there any more: say where it is with --pool."
-            )
+        recorded = Path(about["path"])
+        problem = ValueError(
+            f"The pool's file {recorded} is not there any more: say where it is with --pool."
+        )
+        for path in (recorded, *_places(self._moved, recorded.name)):
+            if not path.is_file():
+                continue
+            try:
+                source = self._read(path)
+                if self._is_table(source, number, about):
+                    return source
+            except ValueError as error:  # what is no such table at all
+                problem = error
+                continue
+            problem = _another(path, recorded)
+        raise problem
+
+    def _read(self, path: Path) -> Source:
         if is_large(path):
             return OnDisk(path, self._encoding)
         return InMemory(self._encoding.read(read_sheet(path)))
+
+    def _is_table(self, source: Source, number: int, about: Mapping[str, Any]) -> bool:
+        """Whether a table has the ids and features of this one of the campaign; the features alone
+        where the record has no more."""
+        if "fingerprint" in about:
+            return fingerprint(source, self._encoding) == about["fingerprint"]
+        from sketchridge.active.pool import Pool
+
+        features = Pool(joint_matrix([source], self._encoding)).fingerprints[0]
+        return features == self._store.parts(number)[0].fingerprint
 
     def __len__(self) -> int:
         return sum(map(len, self.sources))
@@ -154,9 +188,25 @@ def packed(frame: pl.DataFrame) -> bytes | None:
     return data if len(data) <= _KEPT else None
 
 
-def described(path: Path) -> dict[str, Any]:
-    """Where a table came from."""
-    return {"path": str(path.resolve())}
+def described(path: Path, source: Source, encoding: Encoding) -> dict[str, Any]:
+    """Where a table came from, and by what it is recognized."""
+    return {"path": str(path.resolve()), "fingerprint": fingerprint(source, encoding)}
+
+
+def _places(moved: Path | None, name: str) -> list[Path]:
+    """Where a table of this name may be now."""
+    if moved is None:
+        return []
+    return [moved / name] if moved.is_dir() else [moved]
+
+
+def _another(path: Path, recorded: Path) -> ValueError:
+    return ValueError(
+        f"{path} is not the pool of the campaign: {recorded.name} had other ids or features, or "
+        "its rows in another order, and labels would go to wrong points. Nothing was changed. "
+        "Put the file back as it was, or say where it is with --pool (a folder, if there are "
+        "several)."
+    )
 
 
 def _number(text: str) -> float:

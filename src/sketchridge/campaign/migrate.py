@@ -8,6 +8,7 @@ from typing import Any
 from sketchridge.active.sql import SQLStore
 from sketchridge.campaign.candidates import described, packed
 from sketchridge.campaign.encoding import encoding_of, style_of
+from sketchridge.campaign.sources import InMemory
 from sketchridge.sheets.files import read_sheet
 
 __all__ = ["migrate"]
@@ -43,5 +44,5 @@ def migrate(address: str, pool: Path | None = None) -> int:
     new = {**notes, "encoding": encoding.plain(), "style": style_of(sheet, encoding)}
     with store.transaction():
         store.annotate(new)
-        store.attach(described(path), packed(frame))
+        store.attach(described(path, InMemory(frame), encoding), packed(frame))
     return version

@@ -85,7 +85,8 @@ class Campaign:
         if keep:
             check_kept(table, path)
         notes = {"encoding": table.encoding.plain(), "style": table.style, "seed": seed}
-        store = SQLStore(address, notes=notes, file=(described(path), table.data))
+        about = described(path, table.source, table.encoding)
+        store = SQLStore(address, notes=notes, file=(about, table.data))
         learner = ActiveLearner(
             estimator,
             table.matrix(),
@@ -133,6 +134,8 @@ class Campaign:
     def paths(self) -> list[Path]:
         """Files that belong to the campaign and are never overwritten."""
         tables = [Path(about["path"]) for about, _ in self._store.files()]
+        if self._pool is not None:
+            tables += [self._pool, *(self._pool / table.name for table in tables)]
         return tables if self._store.path is None else [self._store.path, *tables]
 
     @property
@@ -158,11 +161,10 @@ class Campaign:
 
     def ask(self, n: int | None = None) -> pl.DataFrame:
         """The points to measure next, with an empty column for the labels."""
-        learner = self.learner
-        if not learner.goal_.explores:
-            return self._sheet(np.asarray(learner.ask(n)), {})
-        ids, probability = learner.ask(n, return_probability=True)
-        return self._sheet(ids, {"probability": probability})
+        explores = self.learner.goal_.explores
+        return self.learner.ask_with(
+            lambda ids, chances: self._sheet(ids, {"probability": chances} if explores else {}), n
+        )
 
     def pending(self) -> pl.DataFrame:
         """The points that were asked for and are neither told, released nor failed."""
@@ -293,11 +295,12 @@ class Campaign:
         if keep:
             check_kept(table, path)
         self._check_new(table, path)
+        about = described(path, table.source, self.encoding)
         learner = self.learner
         self._learner = None  # until all is kept: it would know rows that the store does not
         with self._store.transaction():
             new = learner.add(table.matrix())
-            self._store.attach(described(path), table.data)
+            self._store.attach(about, table.data)
             if len(table.rows):
                 Y = table.y[:, None]
                 names = table.names(int(new[0]))

@@ -3,6 +3,7 @@ at a time because it is large."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from abc import ABC, abstractmethod
@@ -17,7 +18,15 @@ from sketchridge.campaign.encoding import Encoding, Feature, check_names, encodi
 from sketchridge.sheets.files import Sheet
 from sketchridge.words import shown
 
-__all__ = ["InMemory", "OnDisk", "Source", "encoding_on_disk", "is_large", "joint_matrix"]
+__all__ = [
+    "InMemory",
+    "OnDisk",
+    "Source",
+    "encoding_on_disk",
+    "fingerprint",
+    "is_large",
+    "joint_matrix",
+]
 
 Array = np.ndarray
 _LARGE = 2**26  # bytes of numbers in a Parquet file above which it is read in pieces
@@ -28,6 +37,11 @@ class Source(ABC):
     """A typed table."""
 
     columns: list[str]
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether it may have other rows by now than when it was opened."""
+        return False
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -71,12 +85,17 @@ class OnDisk(Source):
     def __init__(self, path: Path, encoding: Encoding) -> None:
         self._path = path
         self._encoding = encoding
+        self._state = _state(path)
         self._scan = pl.scan_parquet(path)
         self.columns = self._scan.collect_schema().names()
         self._rows = int(self._scan.select(pl.len()).collect().item())
 
     def __len__(self) -> int:
         return self._rows
+
+    @property
+    def has_changed(self) -> bool:
+        return _state(self._path) != self._state
 
     def column(self, name: str) -> pl.Series:
         return pl.read_parquet(self._path, columns=[name])[name]
@@ -103,8 +122,11 @@ def is_large(path: Path) -> bool:
     if path.suffix.lower() != ".parquet" or not path.is_file():
         return False
     scan = pl.scan_parquet(path)
-    width = len(scan.collect_schema())
-    return 8 * width * int(scan.select(pl.len()).collect().item()) > _LARGE
+    try:
+        width = len(scan.collect_schema())
+        return 8 * width * int(scan.select(pl.len()).collect().item()) > _LARGE
+    except pl.exceptions.PolarsError:
+        return False  # whoever reads it says why not
 
 
 def encoding_on_disk(path: Path, *, scale: bool = True, **options: object) -> Encoding:
@@ -155,6 +177,28 @@ def _pieces(path: Path) -> Iterator[Sheet]:
     rows = int(scan.select(pl.len()).collect().item())
     for start in range(0, max(rows, 1), _PIECE):
         yield Sheet(scan.slice(start, _PIECE).collect(), str(path))
+
+
+def _state(path: Path) -> tuple[int, int, int] | None:
+    """What is another as soon as a file is written to or replaced; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def fingerprint(source: Source, encoding: Encoding) -> str:
+    """A fingerprint of the ids and the features of all rows, in their order."""
+    digests = [hashlib.blake2b(digest_size=16) for _ in range(3)]
+    if encoding.id is not None:
+        ids = source.column(encoding.id).cast(pl.String)
+        lengths = ids.str.len_bytes().to_numpy().astype("<i8")  # so that none runs into the next
+        digests[0].update(lengths.data)
+        digests[1].update("".join(ids).encode())
+    for piece in source.pieces():
+        digests[2].update(encoding.matrix(piece).data)
+    return hashlib.blake2b(b"".join(d.digest() for d in digests), digest_size=16).hexdigest()
 
 
 def joint_matrix(sources: Sequence[Source], encoding: Encoding) -> Array:

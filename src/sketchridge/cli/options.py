@@ -38,7 +38,8 @@ Store = Annotated[
     ),
 ]
 PoolPath = Annotated[
-    Path | None, typer.Option("--pool", help="The first table, where it has moved.")
+    Path | None,
+    typer.Option("--pool", help="Where a table of candidates is now, or a folder with several."),
 ]
 Output = Annotated[
     Path, typer.Option("-o", "--output", help="A .csv, .tsv, .xlsx or .parquet file.")
