@@ -60,12 +60,33 @@ class Database:
         if getattr(self._inside, "connection", None) is not None:
             yield
             return
-        with self.writing() as connection:
-            self._inside.connection = connection
-            try:
-                yield
-            finally:
-                self._inside.connection = None
+        with self.writing() as connection, self._joined(connection):
+            yield
+
+    @contextmanager
+    def starting(self) -> Iterator[sa.Connection]:
+        """The same where there is no campaign yet; a file that was made for it is gone again where
+        it raises."""
+        path = self.path
+        made = None if path is None or path.exists() else path
+        try:
+            with self.reporting(), self.writer() as connection, self._joined(connection):
+                yield connection
+        except BaseException:
+            if made is not None and made.exists() and not made.stat().st_size:
+                made.unlink()
+            raise
+        if path is not None and not path.exists():  # by another process, to whom that happened
+            raise OSError(f"The file {path} was removed in the meantime: start again.")
+
+    @contextmanager
+    def _joined(self, connection: sa.Connection) -> Iterator[None]:
+        """All calls of this thread in one transaction."""
+        self._inside.connection = connection
+        try:
+            yield
+        finally:
+            self._inside.connection = None
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -12,12 +11,25 @@ import numpy as np
 
 from sketchridge.active import schema
 from sketchridge.active.database import Database
+from sketchridge.active.queries import (
+    count_of,
+    failed_ids,
+    for_each,
+    give_back,
+    known_labels,
+    part_row,
+    pending_ids,
+    taken_ids,
+    unpacked,
+    width_of,
+)
 from sketchridge.active.schema import campaign, changes, draws, failures, labels, parts, rounds, sa
 from sketchridge.active.schema import files as kept_files
 from sketchridge.active.store import (
     Change,
     Draw,
     Failure,
+    Known,
     Part,
     Round,
     Store,
@@ -31,7 +43,6 @@ from sketchridge.active.store import (
 __all__ = ["SQLStore"]
 
 Array = np.ndarray
-_MANY = 1000  # values in one question to the database
 
 
 class SQLStore(Store):
@@ -47,18 +58,20 @@ class SQLStore(Store):
         *,
         notes: Mapping[str, Any] | None = None,
         file: tuple[Mapping[str, Any], bytes | None] | None = None,
+        known: Known | None = None,
     ) -> None:
-        """``notes`` are kept with the settings of a campaign that begins here, and so is what it
-        began from, a description and the contents of a file."""
+        """``notes`` are kept with the settings of a campaign that begins here, and so are what it
+        began from, a description and the contents of a file, and the labels known by then."""
         self._database = Database(url)
         self._notes = dict(notes or {})
         self._file = file
+        self._known = known
 
     # Starting and opening
 
     def begin(self, settings: Mapping[str, Any], part: Part) -> None:
         """Start a campaign. ValueError if the database holds one already."""
-        with self._database.reporting(), self._database.writer() as connection:
+        with self._database.starting() as connection:
             if schema.version_of(connection) is not None:
                 raise ValueError(
                     f"{self._database.shown} already holds a campaign: continue it with "
@@ -68,11 +81,14 @@ class SQLStore(Store):
             connection.execute(schema.schema.insert().values(version=schema.VERSION))
             kept = {**settings, "notes": self._notes}
             connection.execute(campaign.insert().values({"id": 1, "settings": kept}))
-            connection.execute(parts.insert().values(_part_row(0, part)))
+            connection.execute(parts.insert().values(part_row(0, part)))
             if self._file is not None:
                 about, data = self._file
                 values = {"number": 0, "about": dict(about), "data": data}
                 connection.execute(kept_files.insert().values(values))
+            if self._known is not None and len(self._known.ids):
+                known = self._known
+                self.tell(known.ids, known.Y, names=known.names, by=known.by)
 
     @classmethod
     def open(cls, url: str) -> SQLStore:
@@ -132,11 +148,11 @@ class SQLStore(Store):
     def parts(self, start: int = 0) -> list[Part]:
         query = parts.select().where(parts.c.number >= start).order_by(parts.c.number)
         found = self._all(query)
-        return [Part(row.rows, row.fingerprint, _unpacked(row.points)) for row in found]
+        return [Part(row.rows, row.fingerprint, unpacked(row.points)) for row in found]
 
     def add(self, part: Part) -> None:
         with self._database.writing() as connection:
-            values = _part_row(_count(connection, parts), part)
+            values = part_row(count_of(connection, parts), part)
             connection.execute(parts.insert().values(values))
 
     def size(self) -> int:
@@ -168,7 +184,7 @@ class SQLStore(Store):
 
     def claim(self, ids: Array, probabilities: Array, round_number: int) -> bool:
         with self._database.writing() as connection:
-            if np.isin(ids, _taken_ids(connection)).any():
+            if np.isin(ids, taken_ids(connection)).any():
                 return False
             rows = zip(ids.tolist(), probabilities.tolist(), strict=True)
             connection.execute(
@@ -181,18 +197,18 @@ class SQLStore(Store):
         with self._database.writing() as connection:
             check_each(
                 ids,
-                np.concatenate([_pending_ids(connection), _failed_ids(connection)]),
+                np.concatenate([pending_ids(connection), failed_ids(connection)]),
                 "Only points that were asked for and not told yet, or that failed, can be "
                 "released; {ids} are not pending.",
             )
-            _give_back(connection, ids)
+            give_back(connection, ids)
             one = failures.update().where(failures.c.id == sa.bindparam("of"))
-            _for_each(connection, one.values(withdrawn=True), ids)
+            for_each(connection, one.values(withdrawn=True), ids)
 
     def tell(self, ids: Array, Y: Array, *, names: Sequence[str] = (), by: str = "") -> None:
         with self._database.writing() as connection:
-            known = _known_labels(connection, ids)
-            new = new_labels(ids, Y, known, _width(connection))
+            known = known_labels(connection, ids)
+            new = new_labels(ids, Y, known, width_of(connection))
             named: list[Any] = list(names) or [None] * len(ids)
             rows = zip(ids.tolist(), Y.tolist(), named, new.tolist(), strict=True)
             values = [
@@ -206,7 +222,7 @@ class SQLStore(Store):
     def amend(self, ids: Array, Y: Array, *, by: str = "", note: str = "") -> None:
         new = dict(zip(ids.tolist(), Y.tolist(), strict=True))
         with self._database.writing() as connection:
-            check_width(Y, _width(connection))
+            check_width(Y, width_of(connection))
             self._change(connection, new, "amended", by, note)
             one = labels.update().where(labels.c.id == sa.bindparam("of"))
             values = [{"of": i, "to": y} for i, y in new.items()]
@@ -216,14 +232,14 @@ class SQLStore(Store):
     def retract(self, ids: Array, *, by: str = "", note: str = "") -> None:
         with self._database.writing() as connection:
             self._change(connection, dict.fromkeys(ids.tolist()), "taken back", by, note)
-            _for_each(connection, labels.delete().where(labels.c.id == sa.bindparam("of")), ids)
+            for_each(connection, labels.delete().where(labels.c.id == sa.bindparam("of")), ids)
 
     def _change(
         self, connection: sa.Connection, new: Mapping[int, Any], what: str, by: str, note: str
     ) -> None:
         """Put on record that labels change."""
         ids = np.array(list(new), dtype=np.int64)
-        known = _known_labels(connection, ids)
+        known = known_labels(connection, ids)
         sentence = f"Only labels that were told can be {what}; {{ids}} have none."
         check_each(ids, np.array(list(known), dtype=np.int64), sentence)
         made = {"note": note, "changed_by": by, "changed_at": now()}
@@ -235,15 +251,15 @@ class SQLStore(Store):
 
     def fail(self, ids: Array, *, by: str = "", note: str = "") -> None:
         with self._database.writing() as connection:
-            labeled = np.array(list(_known_labels(connection, ids)), dtype=np.int64)
+            labeled = np.array(list(known_labels(connection, ids)), dtype=np.int64)
             check_each(
                 labeled,
                 np.setdiff1d(ids, labeled),
                 "{ids} are labeled, and so were measured: amend such a label or take it back.",
             )
-            _give_back(connection, ids)
+            give_back(connection, ids)
             made = {"note": note, "failed_by": by, "failed_at": now()}
-            new = np.setdiff1d(ids, _failed_ids(connection)).tolist()
+            new = np.setdiff1d(ids, failed_ids(connection)).tolist()
             if new:
                 connection.execute(failures.insert(), [{"id": i, **made} for i in new])
 
@@ -264,7 +280,7 @@ class SQLStore(Store):
 
     def edition(self) -> int:
         with self._database.reading() as connection:
-            return _count(connection, changes)
+            return count_of(connection, changes)
 
     def changes(self) -> list[Change]:
         found = self._all(changes.select().order_by(changes.c.number))
@@ -284,13 +300,13 @@ class SQLStore(Store):
         return [Draw(row.id, row.round, row.probability, row.released) for row in found]
 
     def pending(self) -> Array:
-        return self._read(_pending_ids)
+        return self._read(pending_ids)
 
     def failed(self) -> Array:
-        return self._read(_failed_ids)
+        return self._read(failed_ids)
 
     def taken(self) -> Array:
-        return self._read(_taken_ids)
+        return self._read(taken_ids)
 
     def _all(self, query: Any) -> Sequence[Any]:
         with self._database.reading() as connection:
@@ -314,8 +330,8 @@ class SQLStore(Store):
     ) -> None:
         newest = rounds.select().order_by(rounds.c.number.desc()).limit(1)
         with self._database.writing() as connection:
-            told = _count(connection, schema.labels)
-            edition = _count(connection, changes)
+            told = count_of(connection, schema.labels)
+            edition = count_of(connection, changes)
             count = told if labels is None else min(labels, told)
             found = connection.execute(newest).first()
             last = Round(-1, 0) if found is None else Round(*found[:4])
@@ -332,69 +348,3 @@ class SQLStore(Store):
 
     def transaction(self) -> AbstractContextManager[None]:
         return self._database.transaction()
-
-
-def _known_labels(connection: sa.Connection, ids: Array) -> dict[int, list[float]]:
-    """The labels that some of these points have already."""
-    known = {}
-    for start in range(0, len(ids), _MANY):
-        one_of = labels.c.id.in_(ids[start : start + _MANY].tolist())
-        query = sa.select(labels.c.id, labels.c.y).where(one_of)
-        known.update({row.id: row.y for row in connection.execute(query)})
-    return known
-
-
-def _width(connection: sa.Connection) -> int | None:
-    first = connection.execute(sa.select(labels.c.y).limit(1)).scalar()
-    return None if first is None else len(first)
-
-
-def _count(connection: sa.Connection, table: Any) -> int:
-    return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
-
-
-def _taken_ids(connection: sa.Connection) -> Array:
-    labeled = _ids(connection, sa.select(labels.c.id).order_by(labels.c.number))
-    return np.concatenate([labeled, _pending_ids(connection), _failed_ids(connection)])
-
-
-def _pending_ids(connection: sa.Connection) -> Array:
-    told = sa.exists().where(labels.c.id == draws.c.id)
-    open_draws = sa.select(draws.c.id).where(draws.c.released.is_(False), ~told)
-    return _ids(connection, open_draws.order_by(draws.c.number))
-
-
-def _failed_ids(connection: sa.Connection) -> Array:
-    told = sa.exists().where(labels.c.id == failures.c.id)
-    failed = sa.select(failures.c.id).where(failures.c.withdrawn.is_(False), ~told)
-    return _ids(connection, failed.order_by(failures.c.number))
-
-
-def _ids(connection: sa.Connection, query: Any) -> Array:
-    return np.array(connection.execute(query).scalars().all(), dtype=np.int64)
-
-
-def _give_back(connection: sa.Connection, ids: Array) -> None:
-    one = draws.update().where(draws.c.id == sa.bindparam("of"), draws.c.released.is_(False))
-    _for_each(connection, one.values(released=True), ids)
-
-
-def _for_each(connection: sa.Connection, statement: Any, ids: Array) -> None:
-    if len(ids):
-        connection.execute(statement, [{"of": i} for i in ids.tolist()])
-
-
-def _part_row(number: int, part: Part) -> dict[str, Any]:
-    points = None if part.points is None else _packed(part.points)
-    kept = {"rows": part.rows, "fingerprint": part.fingerprint, "points": points}
-    return {"number": number, **kept}
-
-
-def _packed(array: Array) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, np.asarray(array), allow_pickle=False)
-    return buffer.getvalue()
-
-
-def _unpacked(packed: bytes | None) -> Array | None:
-    return None if packed is None else np.load(io.BytesIO(packed), allow_pickle=False)

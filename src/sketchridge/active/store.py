@@ -15,6 +15,7 @@ __all__ = [
     "Change",
     "Draw",
     "Failure",
+    "Known",
     "Part",
     "Refused",
     "Round",
@@ -64,6 +65,16 @@ class Telling:
     name: str  # of the point, or nothing
     by: str = ""
     at: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Labels that a campaign begins with, the names of their points, and who knew them."""
+
+    ids: Array
+    Y: Array
+    names: Sequence[str] = ()
+    by: str = ""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import polars as pl
 
 from sketchridge.active.goals import EXPLORE, Goal, as_goal
 from sketchridge.active.sql import SQLStore
-from sketchridge.active.store import Refused, check_each
+from sketchridge.active.store import Known, Refused, check_each
 from sketchridge.campaign.candidates import Candidates, described, free_name
 from sketchridge.campaign.encoding import Encoding
 from sketchridge.campaign.gain import gain_sentence, goal_sentence
@@ -86,8 +86,10 @@ class Campaign:
             check_kept(table, path)
         notes = {"encoding": table.encoding.plain(), "style": table.style, "seed": seed}
         about = described(path, table.source, table.encoding)
-        store = SQLStore(address, notes=notes, file=(about, table.data))
-        learner = ActiveLearner(
+        known = Known(table.rows, table.y[:, None], table.names(), by)
+        store = SQLStore(address, notes=notes, file=(about, table.data), known=known)
+        campaign = cls(store, table.encoding, path)
+        campaign._learner = ActiveLearner(
             estimator,
             table.matrix(),
             batch_size=batch_size,
@@ -98,9 +100,6 @@ class Campaign:
             store=store,
             random_state=seed,
         )
-        learner.tell(table.rows, table.y, names=table.names(), by=by)
-        campaign = cls(store, table.encoding, path)
-        campaign._learner = learner
         return campaign
 
     @classmethod
