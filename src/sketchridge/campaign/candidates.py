@@ -110,7 +110,7 @@ class Candidates:
             parts.append(source.take(rows[places] - start, there))
             order.append(places)
             start += len(source)
-        joined = pl.concat(parts, how="diagonal_relaxed")
+        joined = pl.concat(_alike(parts), how="diagonal_relaxed")
         return joined[np.argsort(np.concatenate(order))].select(columns)
 
     def name(self, row: int) -> str:
@@ -165,6 +165,20 @@ class Candidates:
         taken = {*out.columns, encoding.heading}
         made = [pl.Series(free_name(name, taken), values) for name, values in columns.items()]
         return out.with_columns([*made, labels.alias(encoding.heading)])
+
+
+def _alike(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Tables whose columns have types that go together: numbers, or else text."""
+    kinds: dict[str, set[Any]] = {}
+    for frame in frames:
+        for name, kind in frame.schema.items():
+            kinds.setdefault(name, set()).add(kind)
+    text = [
+        name
+        for name, found in kinds.items()
+        if len(found) > 1 and not all(kind.is_numeric() or kind == pl.Boolean for kind in found)
+    ]
+    return [frame.cast({n: pl.String for n in text if n in frame.columns}) for frame in frames]
 
 
 def free_name(name: str, taken: set[str]) -> str:

@@ -7,9 +7,10 @@ import hashlib
 import os
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -46,6 +47,11 @@ class Source(ABC):
     @abstractmethod
     def __len__(self) -> int: ...
 
+    @property
+    @abstractmethod
+    def schema(self) -> Mapping[str, Any]:
+        """The types of the columns."""
+
     @abstractmethod
     def column(self, name: str) -> pl.Series:
         """A column, whole."""
@@ -69,6 +75,10 @@ class InMemory(Source):
     def __len__(self) -> int:
         return len(self.frame)
 
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        return self.frame.schema
+
     def column(self, name: str) -> pl.Series:
         return self.frame[name]
 
@@ -87,11 +97,16 @@ class OnDisk(Source):
         self._encoding = encoding
         self._state = _state(path)
         self._scan = pl.scan_parquet(path)
-        self.columns = self._scan.collect_schema().names()
+        self._schema = self._scan.collect_schema()
+        self.columns = self._schema.names()
         self._rows = int(self._scan.select(pl.len()).collect().item())
 
     def __len__(self) -> int:
         return self._rows
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        return self._schema
 
     @property
     def has_changed(self) -> bool:

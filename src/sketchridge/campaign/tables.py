@@ -83,11 +83,24 @@ def later_table(path: Path, encoding: Encoding) -> Given:
 
 
 def _given(source: Source, encoding: Encoding, sheet: Sheet) -> Given:
+    _check_cells(source, sheet.name)
     rows, y = _known_labels(source, encoding, sheet)
     in_memory = isinstance(source, InMemory)
     style = style_of(sheet, encoding) if in_memory else {"separator": ",", "decimal": "."}
     data = packed(source.frame) if isinstance(source, InMemory) else None
     return Given(source, encoding, style, rows, y, data)
+
+
+def _check_cells(source: Source, file: str) -> None:
+    """ValueError for a column that no sheet could carry along."""
+    kinds = (pl.List, pl.Array, pl.Struct, pl.Binary, pl.Object)
+    wrong = [name for name, kind in source.schema.items() if kind in kinds]
+    if wrong:
+        raise ValueError(
+            f"The column {shown(wrong[0])} of {file} holds {source.schema[wrong[0]]}, which no "
+            "cell of a sheet can hold: write it as text or numbers, or leave it out of the file; "
+            "nothing was changed."
+        )
 
 
 def _known_labels(source: Source, encoding: Encoding, sheet: Sheet) -> tuple[Array, Array]:
