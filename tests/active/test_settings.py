@@ -15,6 +15,7 @@ from helpers import assert_close
 from sklearn.gaussian_process.kernels import RBF
 
 from sketchridge import ActiveLearner, ExactKernelRidge, SketchedKernelRidge
+from sketchridge.active import schema
 from sketchridge.active.settings import estimator_from, estimator_settings
 from sketchridge.active.sql import SQLStore
 from sketchridge.backends import NumpyTiles
@@ -242,7 +243,7 @@ def test_a_campaign_of_version_one_goes_on(name, tmp_path):
     with pytest.raises(ValueError, match=r"older sketchridge \(its tables have version 1"):
         ActiveLearner.resume(url)
     assert SQLStore.migrate(url) == 1
-    assert SQLStore.migrate(url) == 2
+    assert SQLStore.migrate(url) == schema.VERSION
     learner = ActiveLearner.resume(url)
     wanted, predicted = VERSION_ONE[name]
     assert [row["labels"] for row in learner.history_] == [3, 5, 8, 10, 13, 15]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from sketchridge.active.damage import damaged
 from sketchridge.active.schema import campaign, sa
 
 __all__ = ["Database", "with_timeout", "without_secrets"]
@@ -53,6 +55,15 @@ class Database:
             return None
         name = str(self.engine.url.database)
         return Path(name.removeprefix("file:").partition("?")[0])
+
+    def check(self) -> None:
+        """ValueError where the pages of an SQLite file do not go together."""
+        if self.path is None:
+            return
+        with self.reading() as connection:
+            found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+        if found != "ok":
+            raise damaged(self.shown, f"SQLite finds that {str(found).strip()}")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -122,6 +133,8 @@ class Database:
         """The database's own errors as a sentence."""
         try:
             yield
+        except json.JSONDecodeError:
+            raise damaged(self.shown, "some of what it keeps cannot be read") from None
         except sa.exc.SQLAlchemyError as error:
             cause = without_secrets(str(getattr(error, "orig", None) or error).strip())
             raise OSError(f"The store {self.shown} failed: {cause}. Nothing was changed.") from None

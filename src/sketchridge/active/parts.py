@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchridge.active.damage import damaged
 from sketchridge.active.pool import Pool
 from sketchridge.active.store import Part, Store
 from sketchridge.dask_input import is_dask, points_there
@@ -38,6 +39,8 @@ def stored_pool(store: Store, given: Any = None) -> tuple[Pool, list[Array]]:
     arrays = _arrays(parts, given)
     pools = [Pool(array) for array in arrays]
     if [pool.fingerprints[0] for pool in pools] != [part.fingerprint for part in parts]:
+        if given is None:
+            raise damaged("the store", "the points that it keeps are not as they were written")
         raise _another(parts, given)
     return pools[0], arrays[1:]
 

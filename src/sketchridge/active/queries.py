@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchridge.active.damage import check_rows, damaged
 from sketchridge.active.schema import draws, failures, labels, sa
 from sketchridge.active.store import Part
 
@@ -27,20 +28,22 @@ Array = np.ndarray
 _MANY = 1000  # values in one question to the database
 
 
-def known_labels(connection: sa.Connection, ids: Array) -> dict[int, list[float]]:
+def known_labels(connection: sa.Connection, ids: Array, store: str) -> dict[int, list[float]]:
     """The labels that some of these points have already."""
     known = {}
     for start in range(0, len(ids), _MANY):
         one_of = labels.c.id.in_(ids[start : start + _MANY].tolist())
-        query = sa.select(labels.c.id, labels.c.y).where(one_of)
-        known.update({row.id: row.y for row in connection.execute(query)})
+        found = connection.execute(labels.select().where(one_of)).all()
+        check_rows(found, store)
+        known.update({row.id: row.y for row in found})
     return known
 
 
-def width_of(connection: sa.Connection) -> int | None:
+def width_of(connection: sa.Connection, store: str) -> int | None:
     """The number of targets, if there are labels."""
-    first = connection.execute(sa.select(labels.c.y).limit(1)).scalar()
-    return None if first is None else len(first)
+    first = connection.execute(labels.select().order_by(labels.c.number).limit(1)).all()
+    check_rows(first, store)
+    return len(first[0].y) if first else None
 
 
 def count_of(connection: sa.Connection, table: Any) -> int:
@@ -97,6 +100,9 @@ def _packed(array: Array) -> bytes:
     return buffer.getvalue()
 
 
-def unpacked(packed: bytes | None) -> Array | None:
+def unpacked(packed: bytes | None, store: str) -> Array | None:
     """Points that were kept."""
-    return None if packed is None else np.load(io.BytesIO(packed), allow_pickle=False)
+    try:
+        return None if packed is None else np.load(io.BytesIO(packed), allow_pickle=False)
+    except (ValueError, EOFError, SyntaxError):
+        raise damaged(store, "the points that it keeps cannot be read") from None

@@ -12,6 +12,8 @@ except ImportError as error:
         "A store needs SQLAlchemy, which is not installed: pip install 'sketchridge[store]'."
     ) from error
 
+from sketchridge.active.damage import sum_of_change, sum_of_label
+
 __all__ = [
     "VERSION",
     "campaign",
@@ -28,7 +30,7 @@ __all__ = [
     "version_of",
 ]
 
-VERSION = 2  # 1: without a version, corrections, failures, further candidates
+VERSION = 3  # 2: without checksums; 1: nor a version, corrections, failures, further candidates
 metadata = sa.MetaData()
 schema = sa.Table(
     "sketchridge_schema",
@@ -83,6 +85,7 @@ labels = sa.Table(
     sa.Column("name", sa.Text),
     sa.Column("told_by", sa.Text),
     sa.Column("told_at", sa.String(32)),
+    sa.Column("checksum", sa.BigInteger),
 )
 changes = sa.Table(
     "sketchridge_changes",
@@ -94,6 +97,7 @@ changes = sa.Table(
     sa.Column("note", sa.Text, nullable=False),
     sa.Column("changed_by", sa.Text, nullable=False),
     sa.Column("changed_at", sa.String(32), nullable=False),
+    sa.Column("checksum", sa.BigInteger),
 )
 failures = sa.Table(
     "sketchridge_failures",
@@ -127,20 +131,44 @@ def version_of(connection: sa.Connection) -> int | None:
 
 
 def migrate(connection: sa.Connection) -> None:
-    """Bring the tables of version 1 to this version, in the connection's transaction."""
-    old = sa.Table(campaign.name, sa.MetaData(), autoload_with=connection)
+    """Bring tables of an older version to this one, in the connection's transaction."""
+    version = version_of(connection)
+    if version is None or version >= VERSION:  # another process came first
+        return
     metadata.create_all(connection)
-    for table in (labels, rounds):
+    for table in (labels, changes, rounds):
         there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
         for column in table.columns:
             if column.name not in there:
                 _add_column(connection, column)
+    if version == 1:
+        _keep_parts(connection)
+    _keep_checksums(connection)
+    connection.execute(schema.delete())
+    connection.execute(schema.insert().values(version=VERSION))
+
+
+def _keep_parts(connection: sa.Connection) -> None:
+    """The pool in a table of its own."""
+    old = sa.Table(campaign.name, sa.MetaData(), autoload_with=connection)
     settings = connection.execute(sa.select(campaign.c.settings)).scalar_one()
     pool = connection.execute(sa.select(old.c.pool)).scalar_one()
     first = {"rows": settings["shape"][0], "fingerprint": settings["fingerprint"]}
     connection.execute(parts.insert().values(number=0, points=pool, **first))
     connection.execute(old.update().values(pool=None))
-    connection.execute(schema.insert().values(version=VERSION))
+
+
+def _keep_checksums(connection: sa.Connection) -> None:
+    """Checksums of what was written without."""
+    for table, made in (
+        (labels, lambda row: sum_of_label(row.id, row.y)),
+        (changes, lambda row: sum_of_change(row.id, row.old, row.new)),
+    ):
+        found = connection.execute(table.select()).all()
+        values = [{"of": row.number, "to": made(row)} for row in found]
+        one = table.update().where(table.c.number == sa.bindparam("of"))
+        if values:
+            connection.execute(one.values(checksum=sa.bindparam("to")), values)
 
 
 def _add_column(connection: sa.Connection, column: Any) -> None:

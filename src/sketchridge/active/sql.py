@@ -10,6 +10,12 @@ from typing import Any
 import numpy as np
 
 from sketchridge.active import schema
+from sketchridge.active.damage import (
+    check_rows,
+    check_settings,
+    sum_of_change,
+    sum_of_label,
+)
 from sketchridge.active.database import Database
 from sketchridge.active.queries import (
     count_of,
@@ -108,6 +114,7 @@ class SQLStore(Store):
                 f"this one needs {schema.VERSION}): bring it over once with `sketchridge campaign "
                 "migrate` or SQLStore.migrate, which keeps all it holds."
             )
+        store._database.check()
         return store
 
     @classmethod
@@ -143,12 +150,15 @@ class SQLStore(Store):
 
     def settings(self) -> dict[str, Any]:
         with self._database.reading() as connection:
-            return connection.execute(sa.select(campaign.c.settings)).scalar_one()
+            settings = connection.execute(sa.select(campaign.c.settings)).scalar_one()
+        check_settings(settings, self._database.shown)
+        return settings
 
     def parts(self, start: int = 0) -> list[Part]:
         query = parts.select().where(parts.c.number >= start).order_by(parts.c.number)
         found = self._all(query)
-        return [Part(row.rows, row.fingerprint, unpacked(row.points)) for row in found]
+        where = self._database.shown
+        return [Part(row.rows, row.fingerprint, unpacked(row.points, where)) for row in found]
 
     def add(self, part: Part) -> None:
         with self._database.writing() as connection:
@@ -162,10 +172,8 @@ class SQLStore(Store):
     def annotate(self, notes: Mapping[str, Any]) -> None:
         """Put other notes in the place of those there are."""
         with self._database.writing() as connection:
-            settings = connection.execute(sa.select(campaign.c.settings)).scalar_one()
-            connection.execute(
-                campaign.update().values(settings={**settings, "notes": dict(notes)})
-            )
+            new = {**self.settings(), "notes": dict(notes)}
+            connection.execute(campaign.update().values(settings=new))
 
     def attach(self, about: Mapping[str, Any], data: bytes | None) -> None:
         """Keep what the newest part of the pool came from."""
@@ -207,12 +215,19 @@ class SQLStore(Store):
 
     def tell(self, ids: Array, Y: Array, *, names: Sequence[str] = (), by: str = "") -> None:
         with self._database.writing() as connection:
-            known = known_labels(connection, ids)
-            new = new_labels(ids, Y, known, width_of(connection))
+            known = known_labels(connection, ids, self._database.shown)
+            new = new_labels(ids, Y, known, width_of(connection, self._database.shown))
             named: list[Any] = list(names) or [None] * len(ids)
             rows = zip(ids.tolist(), Y.tolist(), named, new.tolist(), strict=True)
             values = [
-                {"id": i, "y": y, "name": name, "told_by": by, "told_at": now()}
+                {
+                    "id": i,
+                    "y": y,
+                    "name": name,
+                    "told_by": by,
+                    "told_at": now(),
+                    "checksum": sum_of_label(i, y),
+                }
                 for i, y, name, is_new in rows
                 if is_new
             ]
@@ -222,12 +237,13 @@ class SQLStore(Store):
     def amend(self, ids: Array, Y: Array, *, by: str = "", note: str = "") -> None:
         new = dict(zip(ids.tolist(), Y.tolist(), strict=True))
         with self._database.writing() as connection:
-            check_width(Y, width_of(connection))
+            check_width(Y, width_of(connection, self._database.shown))
             self._change(connection, new, "amended", by, note)
             one = labels.update().where(labels.c.id == sa.bindparam("of"))
-            values = [{"of": i, "to": y} for i, y in new.items()]
+            one = one.values(y=sa.bindparam("to", type_=sa.JSON), checksum=sa.bindparam("by_sum"))
+            values = [{"of": i, "to": y, "by_sum": sum_of_label(i, y)} for i, y in new.items()]
             if values:
-                connection.execute(one.values(y=sa.bindparam("to", type_=sa.JSON)), values)
+                connection.execute(one, values)
 
     def retract(self, ids: Array, *, by: str = "", note: str = "") -> None:
         with self._database.writing() as connection:
@@ -239,19 +255,29 @@ class SQLStore(Store):
     ) -> None:
         """Put on record that labels change."""
         ids = np.array(list(new), dtype=np.int64)
-        known = known_labels(connection, ids)
+        known = known_labels(connection, ids, self._database.shown)
         sentence = f"Only labels that were told can be {what}; {{ids}} have none."
         check_each(ids, np.array(list(known), dtype=np.int64), sentence)
         made = {"note": note, "changed_by": by, "changed_at": now()}
         values = [
-            {"id": i, "old": known[i], "new": y, **made} for i, y in new.items() if y != known[i]
+            {
+                "id": i,
+                "old": known[i],
+                "new": y,
+                **made,
+                "checksum": sum_of_change(i, known[i], y),
+            }
+            for i, y in new.items()
+            if y != known[i]
         ]
         if values:
             connection.execute(changes.insert(), values)
 
     def fail(self, ids: Array, *, by: str = "", note: str = "") -> None:
         with self._database.writing() as connection:
-            labeled = np.array(list(known_labels(connection, ids)), dtype=np.int64)
+            labeled = np.array(
+                list(known_labels(connection, ids, self._database.shown)), dtype=np.int64
+            )
             check_each(
                 labeled,
                 np.setdiff1d(ids, labeled),
@@ -264,15 +290,14 @@ class SQLStore(Store):
                 connection.execute(failures.insert(), [{"id": i, **made} for i in new])
 
     def labels(self, start: int = 0) -> tuple[Array, Array]:
-        query = sa.select(labels.c.id, labels.c.y).order_by(labels.c.number).offset(start)
-        found = self._all(query)
+        found = self._checked(labels.select().order_by(labels.c.number).offset(start))
         ids = np.array([row.id for row in found], dtype=np.int64)
         width = len(found[0].y) if found else 1
         return ids, np.array([row.y for row in found], dtype=float).reshape(len(found), width)
 
     def told(self) -> list[Telling]:
         """Labels in the order told, with the names of their points, who told them and when."""
-        found = self._all(labels.select().order_by(labels.c.number))
+        found = self._checked(labels.select().order_by(labels.c.number))
         return [
             Telling(row.id, row.y, row.name or "", row.told_by or "", row.told_at or "")
             for row in found
@@ -283,7 +308,7 @@ class SQLStore(Store):
             return count_of(connection, changes)
 
     def changes(self) -> list[Change]:
-        found = self._all(changes.select().order_by(changes.c.number))
+        found = self._checked(changes.select().order_by(changes.c.number))
         return [
             Change(row.id, row.old, row.new, row.note, row.changed_by, row.changed_at)
             for row in found
@@ -311,6 +336,12 @@ class SQLStore(Store):
     def _all(self, query: Any) -> Sequence[Any]:
         with self._database.reading() as connection:
             return connection.execute(query).all()
+
+    def _checked(self, query: Any) -> Sequence[Any]:
+        """Labels or corrections, as they were written."""
+        found = self._all(query)
+        check_rows(found, self._database.shown)
+        return found
 
     def _read(self, query: Callable[[sa.Connection], Array]) -> Array:
         with self._database.reading() as connection:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sketchridge.active.damage import damaged
 from sketchridge.active.sql import SQLStore
 from sketchridge.campaign.encoding import ID, Encoding
 from sketchridge.campaign.sources import (
@@ -49,7 +50,7 @@ class Candidates:
 
     def _table(self, number: int, about: Mapping[str, Any], data: bytes | None) -> Source:
         if data is not None:
-            return InMemory(pl.read_parquet(io.BytesIO(data)))
+            return self._kept(about, data)
         recorded = Path(about["path"])
         problem = ValueError(
             f"The pool's file {recorded} is not there any more: say where it is with --pool."
@@ -66,6 +67,18 @@ class Candidates:
                 continue
             problem = _another(path, recorded)
         raise problem
+
+    def _kept(self, about: Mapping[str, Any], data: bytes) -> Source:
+        """A table in the store."""
+        try:
+            source = InMemory(pl.read_parquet(io.BytesIO(data)))
+            sound = about.get("fingerprint") in (None, fingerprint(source, self._encoding))
+        except (pl.exceptions.PolarsError, OSError):
+            sound = False
+        if not sound:
+            what = f"the table {Path(about['path']).name} that it keeps is not as it was written"
+            raise damaged("the store", what)
+        return source
 
     def _read(self, path: Path) -> Source:
         if is_large(path):
