@@ -155,3 +155,42 @@ def test_a_file_that_is_no_parquet_any_more_is_a_sentence(home, run, pool):
     out = run("fail", "S05", code=1)
     assert "fault" not in out
     assert pool in out or "cannot be read" in out
+
+
+# Columns of a table that is read in pieces
+
+
+@pytest.fixture
+def pieces(home, monkeypatch):
+    monkeypatch.setattr(sources, "_LARGE", 0)
+    monkeypatch.setattr(sources, "_PIECE", 64)
+
+
+def test_a_column_of_text_is_judged_as_a_whole(home, run, pieces):
+    """B8: its first piece alone was looked at."""
+    n = 200
+    frame = pl.DataFrame(
+        {
+            "id": [f"S{i}" for i in range(n)],
+            "a": [i / n for i in range(n)],
+            "lot": [f"L{i % 2}" if i < 64 else f"L{i % 30}" for i in range(n)],
+            "kind": [f"K{i % 2}" if i < 64 else f"K{i % 5}" for i in range(n)],
+        }
+    )
+    frame.write_parquet("p.parquet")
+    out = run("new", "p.parquet", "--target", "y")
+    assert "with 2 features: a, kind" in out
+    assert "carried along to the bench: lot" in out
+    assert "kind is a category: K0, K1, K2, K3, K4" in out
+    run("ask", "-n", 3, "-o", "x.csv")
+
+
+@pytest.mark.parametrize("cell", ["0,5", "n/a"])
+def test_numbers_as_text_that_are_none(home, run, pieces, cell):
+    a = [f"{i / 200}" for i in range(200)]
+    a[150] = cell
+    pl.DataFrame({"id": [f"S{i}" for i in range(200)], "a": a}).write_parquet("p.parquet")
+    out = run("new", "p.parquet", "--target", "y", code=1)
+    assert "fault" not in out
+    assert f"'{cell}'" in out
+    assert "The column 'a' of p.parquet holds" in out

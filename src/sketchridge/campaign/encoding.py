@@ -4,7 +4,7 @@ tables that come later are encoded alike."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -130,9 +130,11 @@ def encoding_of(
     scale: bool = True,
     unit: str = "",
     limits: tuple[float | None, float | None] = (None, None),
+    column: Callable[[str], pl.Series] | None = None,
 ) -> tuple[Encoding, pl.DataFrame]:
     """What the columns of a campaign's first table are, and the table with their types.
 
+    Of a table that is only the first piece of one, ``column`` gives a column whole.
     Columns of numbers, true and false are features. A column of text is a category if it is
     said to be one or has few values, each more than once on average; else it is carried along.
     """
@@ -146,7 +148,8 @@ def encoding_of(
     id_column = id_column or (ID if ID in columns else None)
     labels = (target, f"{target} [{unit}]")
     others = [name for name in columns if name not in (id_column, *labels, *ignore)]
-    kinds = {name: _kind(sheet, name, name in category) for name in others}
+    whole = column or sheet.frame.get_column
+    kinds = {name: _kind(whole(name), sheet.name, name in category) for name in others}
     numeric = [name for name in others if kinds[name] == "number"]
     frame = typed(sheet, numeric, id_column)
     features = [
@@ -165,9 +168,9 @@ def encoding_of(
     return encoding, frame
 
 
-def _kind(sheet: Sheet, name: str, is_category: bool) -> str:
+def _kind(values: pl.Series, file: str, is_category: bool) -> str:
     """ "number", "category" or "text"."""
-    values = sheet.frame[name]
+    name = values.name
     if is_category:
         return "category"
     if values.dtype.is_numeric() or values.dtype == pl.Boolean:
@@ -182,7 +185,7 @@ def _kind(sheet: Sheet, name: str, is_category: bool) -> str:
     if float(share or 0.0) >= 0.5:  # type: ignore[arg-type]
         wrong = text.filter(~like).unique(maintain_order=True)
         raise ValueError(
-            f"The column {shown(name)} of {sheet.name} holds numbers, but also {listed(wrong)}: "
+            f"The column {shown(name)} of {file} holds numbers, but also {listed(wrong)}: "
             f"correct these cells, or give --category {name} or --ignore {name}."
         )
     few = text.n_unique() <= min(_CATEGORIES, len(text) / 2)

@@ -145,10 +145,15 @@ def is_large(path: Path) -> bool:
 
 
 def encoding_on_disk(path: Path, *, scale: bool = True, **options: object) -> Encoding:
-    """`encoding_of` for a Parquet file that is read in pieces: categories and columns of text are
-    those of its first piece; means and spreads are those of all rows."""
+    """`encoding_of` for a Parquet file that is read in pieces, a column of text at a time; means
+    and spreads are those of all rows."""
     first = next(_pieces(path))
-    found, _ = encoding_of(first, scale=False, **options)  # type: ignore[arg-type]
+
+    def column(name: str) -> pl.Series:
+        is_text = first.frame[name].dtype in (pl.String, pl.Categorical, pl.Enum)
+        return pl.read_parquet(path, columns=[name])[name] if is_text else first.frame[name]
+
+    found, _ = encoding_of(first, scale=False, column=column, **options)  # type: ignore[arg-type]
     count = 0
     numeric = [feature.name for feature in found.features if feature.values is None]
     mean = np.zeros(len(numeric))
@@ -177,7 +182,17 @@ def encoding_on_disk(path: Path, *, scale: bool = True, **options: object) -> En
 
 
 def _numbers(piece: Sheet, names: list[str]) -> Array:
-    X = piece.frame.select(names).cast(pl.Float64).fill_null(np.nan).to_numpy()
+    given = piece.frame.select(names)
+    cast = given.cast(pl.Float64, strict=False)
+    for name in names:
+        wrong = given[name].filter(cast[name].is_null() & given[name].is_not_null())
+        if len(wrong):
+            raise ValueError(
+                f"The column {shown(name)} of {piece.name} holds text that is no number as it "
+                f"stands, such as {shown(str(wrong[0]))}: in so large a file write it as numbers, "
+                "or with decimal points throughout."
+            )
+    X = cast.fill_null(np.nan).to_numpy()
     if not np.isfinite(X).all():
         bad = names[int(np.argmin(np.isfinite(X).all(axis=0)))]
         raise ValueError(
