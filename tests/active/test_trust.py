@@ -126,6 +126,10 @@ def test_a_newer_store_says_so(url):
         "nosuch://bob:SECRET@h/db",
         "bob:SECRET@h/db",
         "postgresql+psycopg://bob:SEC/RET@127.0.0.1:1/db",
+        "postgresql+psycopg://bob:XX@SECRET@127.0.0.1:1/db",
+        "postgresql+psycopg://bob:SE@C/SECRET@127.0.0.1:1/db",
+        "postgresql+psycopg://127.0.0.1:1/db?options=-c%20password%3DSECRET",
+        "postgresql+psycopg://127.0.0.1:1/db?options=-c%20sslpassword%253DSECRET",
     ],
 )
 def test_no_message_holds_a_password(address):
@@ -140,6 +144,28 @@ def test_no_message_holds_a_password(address):
 def test_what_is_hidden():
     assert without_secrets("no secrets: see a@b and 12:30") == "no secrets: see a@b and 12:30"
     assert without_secrets("x://u:p@h/d?token=abc&a=1") == "x://u:***@h/d?token=***&a=1"
+    assert without_secrets("x://u:p@q@h/d") == "x://u:***@h/d"
+
+
+def test_an_at_in_a_password_is_written_otherwise():
+    with pytest.raises(ValueError, match=r"more than one @. Write an @ in a password as %40"):
+        SQLStore("postgresql+psycopg://bob:XX@SECRET@127.0.0.1:1/db")
+
+
+def test_an_address_that_cannot_be_used_is_a_sentence(tmp_path):
+    for address in (5, b"sqlite:///x.db", ["x"]):
+        with pytest.raises(ValueError, match="A store is an address or the path of a file"):
+            SQLStore(address)
+    with pytest.raises(ValueError, match=r"cannot be used: .*'abc'.* Give an SQLAlchemy address"):
+        SQLStore(f"sqlite:///{tmp_path}/c.db?timeout=abc")
+
+
+def test_a_path_is_an_sqlite_file(tmp_path):
+    path = tmp_path / "a folder" / "c.db"
+    path.parent.mkdir()
+    new(path).tell([3], [1.0])
+    assert ActiveLearner.resume(path).labeled_ids_.tolist() == [3]
+    assert SQLStore.open(f"sqlite:///{path}").labels()[0].tolist() == [3]
 
 
 # Readers, and disks

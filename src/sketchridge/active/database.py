@@ -17,9 +17,15 @@ __all__ = ["Database", "with_timeout", "without_secrets"]
 
 _WAIT = 120  # seconds to wait for other processes that write to an SQLite file
 _HIDDEN = "***"
-_AFTER_A_USER = re.compile(r"([^\s:/@?]*):[^\s/@]+@")
-_WITH_A_SLASH = re.compile(r"(://[^\s:@*]*):[^\s@*]*@")
-_AS_AN_OPTION = re.compile(r"((?:password|passwd|pwd|passphrase|secret|token)=)[^&\s'\"]*", re.I)
+_AFTER_A_USER = re.compile(r"([^\s:/@?]*):[^\s/]+@")  # to the last @, which a password may have
+_WITH_A_SLASH = re.compile(r"(://[^\s:@*]*):[^\s]*@")
+_AS_AN_OPTION = re.compile(
+    r"((?:password|passwd|pwd|passphrase|secret|token)\s*(?:=|%(?:25)*3D))[^&\s'\"]*", re.I
+)
+_FORMS = (
+    "Give an SQLAlchemy address such as sqlite:///campaign.db or "
+    "postgresql+psycopg://user@host/database."
+)
 
 
 class Database:
@@ -28,14 +34,17 @@ class Database:
     Transactions that write take turns on the campaign's row; those that read wait for nobody.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: Any) -> None:
+        if isinstance(url, Path):
+            url = sa.URL.create("sqlite", database=str(url))
+        if not isinstance(url, str | sa.URL):
+            raise ValueError(f"A store is an address or the path of a file, got {url!r}. {_FORMS}")
+        _check_host(url)
         try:
             self.engine = sa.create_engine(url, poolclass=sa.pool.NullPool, **_options(url))
-        except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ImportError) as error:
+        except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ImportError, ValueError) as error:
             raise ValueError(
-                f"The store {_shown(url)} cannot be used: {without_secrets(str(error))}. Give an "
-                "SQLAlchemy address such as sqlite:///campaign.db or "
-                "postgresql+psycopg://user@host/database."
+                f"The store {_shown(url)} cannot be used: {without_secrets(str(error))}. {_FORMS}"
             ) from None
         self.shown = _shown(self.engine.url)
         if self.engine.dialect.name == "sqlite":
@@ -146,8 +155,8 @@ def without_secrets(text: str) -> str:
     >>> without_secrets("postgresql:/bob:SECRET@h/db?sslpassword=SECRET&user=bob")
     'postgresql:/bob:***@h/db?sslpassword=***&user=bob'
     """
-    text = _AFTER_A_USER.sub(rf"\1:{_HIDDEN}@", text)
     text = _WITH_A_SLASH.sub(rf"\1:{_HIDDEN}@", text)
+    text = _AFTER_A_USER.sub(rf"\1:{_HIDDEN}@", text)
     return _AS_AN_OPTION.sub(rf"\1{_HIDDEN}", text)
 
 
@@ -172,6 +181,20 @@ def _shown(url: Any) -> str:
     if isinstance(url, sa.URL):
         url = url.render_as_string(hide_password=True)
     return without_secrets(str(url))
+
+
+def _check_host(url: str | sa.URL) -> None:
+    """ValueError for a password with an @, the end of which would be taken for the host."""
+    try:
+        given = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):
+        return  # which is refused later
+    is_file = given.drivername.startswith("sqlite")
+    if "@" in (given.host or "") or (not is_file and "@" in (given.database or "")):
+        raise ValueError(
+            f"The store {_shown(url)} cannot be used: its address has more than one @. Write an @ "
+            "in a password as %40, a / as %2F and a : as %3A."
+        )
 
 
 def _options(url: Any) -> dict[str, Any]:
