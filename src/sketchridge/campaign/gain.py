@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sketchridge.active.gain import Gain
     from sketchridge.campaign.encoding import Encoding
 
-__all__ = ["gain_sentence", "goal_sentence"]
+__all__ = ["gain_sentence", "goal_sentence", "same_sentence"]
 
 _LITTLE = 0.01  # of the mean variance: what is not worth a batch
 _ALIKE = 0.1  # of a gain: differences that nobody would see
@@ -59,4 +59,14 @@ is reached: more labels bring little.'
         f"The {_WORDS[goal.name]} label so far{aim} is {found['best']:g}{unit}. The most promising "
         f"candidate is expected to improve on it by {found['promise']:.3g}{unit}, with a chance of "
         f"{found['chance']:.0%} for 1% of the labels' spread.{done}"
+    )
+
+
+def same_sentence(count: int, value: float, encoding: Encoding) -> str:
+    """What can be said of a best value where all labels are equal."""
+    unit = f" {encoding.unit}" if encoding.unit else ""
+    return (
+        f"All {count} labels are {value:g}{unit}: they show no candidate that is better than "
+        "another, and whether the goal is reached cannot be said from them. Look whether they are "
+        "right; if they are, add candidates of another kind, or stop."
     )

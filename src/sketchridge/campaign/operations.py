@@ -18,7 +18,7 @@ from sketchridge.active.sql import SQLStore
 from sketchridge.active.store import Known, Refused, check_each
 from sketchridge.campaign.candidates import Candidates, described, free_name
 from sketchridge.campaign.encoding import Encoding
-from sketchridge.campaign.gain import gain_sentence, goal_sentence
+from sketchridge.campaign.gain import gain_sentence, goal_sentence, same_sentence
 from sketchridge.campaign.labels import Labels, check_range, read_labels, value_of
 from sketchridge.campaign.tables import Given, check_kept, first_table, later_table
 from sketchridge.sheets.files import read_sheet
@@ -374,6 +374,9 @@ class Campaign:
         learner = self.learner
         if not len(learner.open_ids_):
             return "Every point is labeled, pending or failed: there is nothing left to ask for."
+        y = learner.labels_[:, 0]
+        if learner.goal_.has_best and len(y) > 1 and (y == y[0]).all():
+            return same_sentence(len(y), float(y[0]), self.encoding)
         if not learner.goal_.explores:
             return goal_sentence(learner.goal_, learner.outlook(), self.encoding)
         return gain_sentence(learner.expected(), len(learner.preview()))
