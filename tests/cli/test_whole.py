@@ -113,3 +113,25 @@ def test_no_point_is_handed_out_where_its_sheet_cannot_be_made(home, run, monkey
         page.ask(2)
     assert not len(page.store.pending())
     assert not page.store.rounds()
+
+
+def test_labels_that_are_all_equal_show_no_best(home, run):
+    """C2: a chance of 50% was told, however many there were."""
+    (home / "p.csv").write_text("id,a\n" + "".join(f"S{i:02d},{i}\n" for i in range(40)))
+    run("new", "p.csv", "--target", "y", "--unit", "mg", "--goal", "maximize")
+    (home / "l.csv").write_text("id,y\n" + "".join(f"S{i:02d},0\n" for i in range(8)))
+    run("tell", "l.csv")
+    out = run("status", "--gain")
+    assert "All 8 labels are 0 mg: they show no candidate that is better than another" in out
+    assert "chance" not in out
+    run("amend", "S01", "1")
+    assert "The largest label so far is 1 mg" in run("status", "--gain")
+
+
+@pytest.mark.parametrize("rows", ["A,1\n", "A,1\nB,1\nC,1\n"])
+def test_a_table_without_differences_is_a_sentence(home, run, rows):
+    (home / "p.csv").write_text("id,a\n" + rows)
+    out = run("new", "p.csv", "--target", "y", code=1)
+    assert "candidate" in out
+    assert "bandwidth" not in out
+    assert not (home / "campaign.db").exists()

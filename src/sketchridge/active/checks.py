@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_count", "check_one_of", "checked_ids", "checked_targets"]
+__all__ = [
+    "check_count",
+    "check_one_of",
+    "checked_ids",
+    "checked_names",
+    "checked_targets",
+    "words",
+]
 
 Array = np.ndarray
 _LARGEST = 1e150  # of a label, whose square is still a number
@@ -45,10 +52,25 @@ def checked_ids(ids: Any, size: int) -> Array:
     return values.astype(np.int64)
 
 
+def checked_names(names: Any, count: int) -> list[str]:
+    """Names of points, one for each or none."""
+    made = [] if names is None else [str(name) for name in names]
+    if made and len(made) != count:
+        raise ValueError(f"{count} ids came with {len(made)} names: give one for each, or none.")
+    return made
+
+
+def words(text: Any) -> str:
+    """What is said for the record; None is nothing."""
+    return "" if text is None else str(text)
+
+
 def checked_targets(y: Any) -> Array:
     """Labels as numbers: (t, q)."""
     try:
         given = np.asarray(y)
+        if given.dtype.kind == "c":
+            raise TypeError
         Y = np.asarray(given, dtype=float)
     except (TypeError, ValueError):
         raise ValueError(f"Labels must be numbers, got {y!r}.") from None
@@ -62,6 +84,12 @@ def checked_targets(y: Any) -> Array:
         bad = int(np.flatnonzero(is_missing.any(axis=1))[0])
         raise ValueError(
             f"Label number {bad} is missing or infinite: tell only points that were measured."
+        )
+    is_tiny = (Y != 0) & (np.abs(Y) < 1 / _LARGEST)
+    if is_tiny.any():
+        raise ValueError(
+            f"Labels as small as {np.abs(Y[is_tiny]).min():.3g} have squares beyond floating "
+            "point: rescale them, or write 0 for what is nothing."
         )
     largest = float(np.abs(Y).max(initial=0.0))
     if largest > _LARGEST:

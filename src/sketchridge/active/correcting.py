@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchridge.active.checks import words
 from sketchridge.active.store import Store
 
 __all__ = ["Correcting"]
@@ -36,7 +37,7 @@ class Correcting:
             Why, for the record.
         """
         rows, Y = self._checked_labels(ids, y)
-        self._store.amend(rows, Y, by=by, note=note)
+        self._store.amend(rows, Y, by=words(by), note=words(note))
 
     def retract(self, ids: Any, *, by: str = "", note: str = "") -> None:
         """Take labels back that are not of these points; they stay on record, in `changes_`.
@@ -52,7 +53,7 @@ class Correcting:
         note : str
             Why, for the record.
         """
-        self._store.retract(self._checked_ids(ids), by=by, note=note)
+        self._store.retract(self._checked_ids(ids), by=words(by), note=words(note))
 
     def fail(self, ids: Any, *, by: str = "", note: str = "") -> None:
         """Points that cannot be measured: they are never asked for again, unless released.
@@ -66,7 +67,7 @@ class Correcting:
         note : str
             Why, for the record.
         """
-        self._store.fail(self._checked_ids(ids), by=by, note=note)
+        self._store.fail(self._checked_ids(ids), by=words(by), note=words(note))
 
     def release(self, ids: Any) -> None:
         """Points that will not be measured now, or that failed: they can be asked for again.

@@ -90,9 +90,14 @@ def as_goal(given: Any) -> Goal:
     """The goal meant by a name, by "target 37.5", ("target", 37.5), or by what is stored."""
     if isinstance(given, Goal):
         return given
-    if isinstance(given, dict):
+    if isinstance(given, Mapping):
+        if set(given) != {"name", "value"}:
+            raise ValueError(
+                f"A goal is a name such as 'maximize' or a pair such as ('target', 37.5), got "
+                f"{dict(given)!r}."
+            )
         name, value = given["name"], given["value"]
-        return Goal(name, value)
+        return as_goal(name if value is None else (name, value))
     parts = given.split() if isinstance(given, str) else list(given) if _is_pair(given) else [given]
     name = parts[0] if parts else ""
     check_one_of("goal", name, ACQUISITIONS_OF)

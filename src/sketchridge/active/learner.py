@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sketchridge.active.checks import check_count, check_one_of, checked_ids, checked_targets
+from sketchridge.active.checks import (
+    check_count,
+    check_one_of,
+    checked_ids,
+    checked_names,
+    checked_targets,
+    words,
+)
 from sketchridge.active.choose import Choice, Situation, choose
 from sketchridge.active.correcting import Correcting
 from sketchridge.active.gain import mean_sd
@@ -76,9 +84,10 @@ class ActiveLearner(Looking, Correcting):
     stop : int, rule or list of rules
         A number of labels, a rule of `sketchridge.active` or several; `should_stop` says when
         one applies.
-    store : str, store or None
+    store : str, Path, store or None
         An SQLAlchemy address such as "sqlite:///campaign.db", where every ask and label is
-        kept, or a store of `sketchridge.active.store`; None for memory only.
+        kept, the path of an SQLite file, or a store of `sketchridge.active.store`; None for
+        memory only.
     random_state : int, generator or None
         Seed of every draw.
 
@@ -123,7 +132,7 @@ class ActiveLearner(Looking, Correcting):
         goal: Any = "explore",
         first: str = "spread",
         stop: Any = None,
-        store: str | Store | None = None,
+        store: str | Path | Store | None = None,
         random_state: Any = None,
     ) -> None:
         if type(estimator) not in _SCORES:
@@ -155,12 +164,12 @@ class ActiveLearner(Looking, Correcting):
         record.begin(settings, part_of(points, 0))
 
     @classmethod
-    def resume(cls, store: str | Store, pool: Any = None) -> ActiveLearner:
+    def resume(cls, store: str | Path | Store, pool: Any = None) -> ActiveLearner:
         """Continue a stored campaign where it was left, by whichever process.
 
         Parameters
         ----------
-        store : str or store
+        store : str, Path or store
             Its address.
         pool : (p, d) array
             The same pool again, where it was too large to be kept in the store; with all that
@@ -261,7 +270,7 @@ class ActiveLearner(Looking, Correcting):
         """
         rows, Y = self._checked_labels(ids, y)
         if len(rows):
-            self._store.tell(rows, Y, names=[str(name) for name in names], by=by)
+            self._store.tell(rows, Y, names=checked_names(names, len(rows)), by=words(by))
 
     def add(self, X: Any) -> Array:
         """Add candidates to the pool.

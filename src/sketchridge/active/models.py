@@ -34,6 +34,7 @@ __all__ = ["LEAST", "Model", "Models", "Templates", "first_kernel", "metrics_of"
 Array = np.ndarray
 LEAST = 2  # labels for a first model
 _LARGEST_SKETCH = 512  # rows of an automatic sketch
+_ROWS = 2**16  # points of a pool looked at at a time
 _THETAS = {"v2": 1.0, "vbar": 0.5}  # the share of V2's weights, for scores that are had from sums
 
 
@@ -345,4 +346,22 @@ def first_kernel(estimator: Estimator, pool: Pool) -> Kernel:
 
 
 def _median(pool: Any, kernel: ScaledKernel) -> float:
+    _check_differ(pool)
     return tuning.median_bandwidth(pool, kernel)
+
+
+def _check_differ(pool: Any) -> None:
+    """ValueError for a pool whose points are all the same, of which no distance can be taken."""
+    if len(pool) > 1 and (getattr(pool, "is_there", False) or _differ(pool)):
+        return
+    are = "There is only one candidate" if len(pool) == 1 else "All candidates have equal features"
+    raise ValueError(
+        f"{are}, so that none could be told from another: give several whose features differ (in a "
+        "table a column of numbers, or a category)."
+    )
+
+
+def _differ(pool: Any) -> bool:
+    first = np.asarray(pool[slice(0, 1)])
+    starts = range(0, len(pool), _ROWS)
+    return any((np.asarray(pool[slice(i, i + _ROWS)]) != first).any() for i in starts)
