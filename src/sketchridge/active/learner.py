@@ -25,7 +25,7 @@ from sketchridge.active.goals import EXPLORE, as_goal, checked_acquisition
 from sketchridge.active.looking import Looking
 from sketchridge.active.memory import MemoryStore
 from sketchridge.active.models import LEAST, Model, Models, first_kernel, metrics_of, prepared
-from sketchridge.active.parts import part_of, points_of, stored_pool
+from sketchridge.active.parts import part_of, points_of, sql_store, stored_pool
 from sketchridge.active.pool import Pool
 from sketchridge.active.settings import ESTIMATORS, Estimator, estimator_from, estimator_settings
 from sketchridge.active.stopping import as_stop_rules, stop_rules_from, to_settings
@@ -158,7 +158,7 @@ class ActiveLearner(Looking, Correcting):
         if store is None:
             record: Store = MemoryStore()
         else:
-            record = store if isinstance(store, Store) else _sql_store()(store)
+            record = store if isinstance(store, Store) else sql_store()(store)
             settings |= estimator_settings(estimator)
         self._start(record, settings, estimator, points)
         record.begin(settings, part_of(points, 0))
@@ -180,7 +180,7 @@ class ActiveLearner(Looking, Correcting):
         learner : ActiveLearner
             As it was.
         """
-        kept = store if isinstance(store, Store) else _sql_store().open(store)
+        kept = store if isinstance(store, Store) else sql_store().open(store)
         settings = kept.settings()
         learner = cls.__new__(cls)
         estimator = estimator_from(settings)
@@ -395,9 +395,3 @@ class ActiveLearner(Looking, Correcting):
         if n is not None:
             check_count("n", n)
         return int(self._settings["batch_size"] if n is None else n)
-
-
-def _sql_store() -> Any:
-    from sketchridge.active.sql import SQLStore
-
-    return SQLStore

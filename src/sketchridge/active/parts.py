@@ -11,10 +11,17 @@ from sketchridge.active.pool import Pool
 from sketchridge.active.store import Part, Store
 from sketchridge.dask_input import is_dask, points_there
 
-__all__ = ["grown", "part_of", "points_of", "stored_pool"]
+__all__ = ["grown", "part_of", "points_of", "sql_store", "stored_pool"]
 
 Array = np.ndarray
 _KEPT = 2**24  # bytes of a part of the pool up to which a store keeps a copy
+
+
+def sql_store() -> Any:
+    """The class of stores in databases, which is imported for those who have one."""
+    from sketchridge.active.sql import SQLStore
+
+    return SQLStore
 
 
 def points_of(given: Any, estimator: Any) -> Any:
