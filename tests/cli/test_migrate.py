@@ -18,11 +18,17 @@ SCRIPT = Path(__file__).parents[1] / "active" / "version1" / "sketched.sql"
 @pytest.fixture
 def old(home):
     """Its pool is that of a table beside it, scaled as the first version did."""
-    rng = np.random.default_rng(0)
     ids = [f"{i:03d}" for i in range(40)]
-    frame = pl.DataFrame({"id": ids, "a": rng.random(40), "b": rng.integers(0, 9, 40)})
+    return begun(home, {"id": ids}, ["a", "b"])
+
+
+def begun(home, ids, names):
+    """A campaign whose features have these names."""
+    rng = np.random.default_rng(0)
+    a, b = names
+    frame = pl.DataFrame({**ids, a: rng.random(40), b: rng.integers(0, 9, 40)})
     frame.write_csv("pool.csv")
-    raw = frame.select(pl.col("a", "b").cast(pl.Float64)).to_numpy()
+    raw = frame.select(pl.col(a, b).cast(pl.Float64)).to_numpy()
     X = (raw - raw.mean(axis=0)) / raw.std(axis=0)
     from sketchridge.active.pool import Pool
 
@@ -59,3 +65,15 @@ def test_it_waits_for_its_table(old, run):
     )
     run("migrate", "--pool", "moved.csv")
     assert len(SQLStore.open("sqlite:///campaign.db").labels()[0]) == 15
+
+
+@pytest.mark.parametrize("names", [["ID", "b"], ["a", "Y"], ["y [g/L]", "b"]])
+def test_what_the_first_version_took_for_a_feature_stays_one(home, run, names):
+    begun(home, {}, names)
+    run("migrate")
+    run("ask", "-n", 4, "-o", "next.csv")
+    sheet = pl.read_csv("next.csv", infer_schema=False)
+    assert sheet.columns == ["id", *names, "probability", "y"]
+    filled = sheet.with_columns(y=pl.lit("1.5"))
+    filled.write_csv("filled.csv")
+    assert "4 labels kept" in run("tell", "filled.csv")

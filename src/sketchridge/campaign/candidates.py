@@ -13,7 +13,8 @@ import polars as pl
 
 from sketchridge.active.damage import damaged
 from sketchridge.active.sql import SQLStore
-from sketchridge.campaign.encoding import ID, Encoding
+from sketchridge.campaign.encoding import Encoding
+from sketchridge.campaign.headings import ID
 from sketchridge.campaign.sources import (
     InMemory,
     OnDisk,
@@ -172,7 +173,7 @@ class Candidates:
         further columns, which give way where a name is taken."""
         encoding = self._encoding
         every = dict.fromkeys(name for source in self.sources for name in source.columns)
-        own = (encoding.id, encoding.target, encoding.heading)
+        own = [name for name in every if name == encoding.id or encoding.is_label(name)]
         out = self.take(np.asarray(rows), [name for name in every if name not in own])
         out = out.insert_column(0, self.ids[rows].alias(self.ids.name))
         taken = {*out.columns, encoding.heading}

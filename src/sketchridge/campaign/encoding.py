@@ -3,7 +3,6 @@ tables that come later are encoded alike."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -11,25 +10,25 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sketchridge.campaign.headings import ID, id_column_of, is_target, label_column
 from sketchridge.sheets.cells import WORDS, decimal_of, number_like, numbers
 from sketchridge.sheets.files import Sheet
 from sketchridge.words import listed, named_rows, nearest, shown
 
 __all__ = [
-    "ID",
     "Encoding",
     "Feature",
     "check_names",
     "encoding_of",
     "style_of",
     "typed",
-    "unit_of",
 ]
 
 Array = np.ndarray
-ID = "id"
 _CATEGORIES = 20  # values up to which a column of text is taken for a category
 _CHUNK = 2**18  # rows that are encoded at a time
+_RENAME = "Give --target {column} if it is the same, and --ignore {column} if it is not."
+_CONVERT = "give --unit {unit}, or convert the values; if it is not the same, --ignore {column}."
 
 
 @dataclass(frozen=True)
@@ -62,6 +61,20 @@ class Encoding:
     def heading(self) -> str:
         """Of the column for labels on a sheet."""
         return f"{self.target} [{self.unit}]" if self.unit else self.target
+
+    @property
+    def known(self) -> list[str]:
+        """Columns that are no labels, whatever their headings."""
+        features = [feature.name for feature in self.features]
+        return [*([] if self.id is None else [self.id]), *features, *self.carried]
+
+    def is_label(self, column: str) -> bool:
+        """Whether a column of one of the campaign's tables holds labels."""
+        return column not in self.known and is_target(column, self.target)
+
+    def label_column(self, names: Sequence[str], file: str) -> str | None:
+        """Where the labels are in a later table, if it has any."""
+        return label_column(names, self.target, self.unit, file, others=self.known)
 
     def matrix(self, frame: pl.DataFrame) -> Array:
         """The features (p, d) of a typed table."""
@@ -130,6 +143,7 @@ def encoding_of(
     scale: bool = True,
     unit: str = "",
     limits: tuple[float | None, float | None] = (None, None),
+    exact_headings: bool = False,
     column: Callable[[str], pl.Series] | None = None,
 ) -> tuple[Encoding, pl.DataFrame]:
     """What the columns of a campaign's first table are, and the table with their types.
@@ -137,6 +151,7 @@ def encoding_of(
     Of a table that is only the first piece of one, ``column`` gives a column whole.
     Columns of numbers, true and false are features. A column of text is a category if it is
     said to be one or has few values, each more than once on average; else it is carried along.
+    ``exact_headings`` is how the first version knew the ids and the labels: letter by letter.
     """
     columns = sheet.frame.columns
     for name in (*([] if id_column is None else [id_column]), *ignore, *category):
@@ -145,9 +160,17 @@ def encoding_of(
                 f"{sheet.name} has no column {shown(name)}; its columns are {listed(columns)}."
                 f"{nearest(name, columns)}"
             )
-    id_column = id_column or (ID if ID in columns else None)
-    labels = (target, f"{target} [{unit}]")
-    others = [name for name in columns if name not in (id_column, *labels, *ignore)]
+    ours = [name for name in columns if name in (ID, target)] if exact_headings else columns
+    id_column = id_column or id_column_of(ours, ignore, sheet.name)
+    if target == (id_column or ID):
+        raise ValueError(
+            f"The target cannot be {shown(target)}, which names the rows: give it another name."
+        )
+    known = [*([] if id_column is None else [id_column]), *ignore]
+    labels = label_column(
+        ours, target, unit, sheet.name, others=known, rename=_RENAME, convert=_CONVERT
+    )
+    others = [name for name in columns if name not in (id_column, labels, *ignore)]
     whole = column or sheet.frame.get_column
     kinds = {name: _kind(whole(name), sheet.name, name in category) for name in others}
     numeric = [name for name in others if kinds[name] == "number"]
@@ -265,13 +288,3 @@ def style_of(sheet: Sheet, encoding: Encoding) -> dict[str, str]:
     """The separator of columns and the mark of decimals in a table, for those like it."""
     numeric = [feature.name for feature in encoding.features if feature.values is None]
     return {"separator": sheet.separator, "decimal": decimal_of(sheet, numeric)}
-
-
-def unit_of(heading: str) -> tuple[str, str]:
-    """A heading as a name and, in brackets, its unit.
-
-    >>> unit_of("yield [mg/L]")
-    ('yield', 'mg/L')
-    """
-    match = re.fullmatch(r"(.*?)\s*[\[(]([^\[\]()]*)[\])]", heading)
-    return (match[1], match[2].strip()) if match else (heading, "")

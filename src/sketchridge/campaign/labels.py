@@ -11,7 +11,7 @@ import polars as pl
 
 from sketchridge.active.checks import checked_targets
 from sketchridge.campaign.candidates import Candidates
-from sketchridge.campaign.encoding import Encoding, unit_of
+from sketchridge.campaign.encoding import Encoding
 from sketchridge.sheets.cells import decimal_of, numbers
 from sketchridge.sheets.files import Sheet
 from sketchridge.words import listed, named_rows, nearest, shown
@@ -42,13 +42,8 @@ def read_labels(sheet: Sheet, encoding: Encoding, candidates: Candidates) -> Lab
     Anything else that is not one finite label for each id is a ValueError that names the rows.
     """
     frame = sheet.frame
-    name = candidates.ids.name
     column = _label_column(sheet, encoding)
-    if name not in frame.columns:
-        raise ValueError(
-            f"{sheet.name} has no column {shown(name)}, which names the points; it has "
-            f"{listed(frame.columns)}.{nearest(name, frame.columns)}"
-        )
+    name = _id_column(sheet, encoding, candidates.ids.name)
     cells = _without_unit(frame[column], encoding, sheet)
     blank = cells.is_null().to_numpy()
     if blank.all():
@@ -118,20 +113,31 @@ def value_of(text: str, encoding: Encoding) -> float:
 
 def _label_column(sheet: Sheet, encoding: Encoding) -> str:
     """The column with the labels, whose heading may have the unit beside the name."""
-    for column in sheet.frame.columns:
-        name, unit = unit_of(column)
-        if column in (encoding.target, encoding.heading):
-            return column
-        if name == encoding.target and unit:
-            wanted = f"in {encoding.unit}" if encoding.unit else "without a unit"
-            raise ValueError(
-                f"{sheet.name} gives {shown(encoding.target)} in {shown(unit)}, but the campaign "
-                f"has it {wanted}: convert the values and correct the heading."
-            )
+    names = sheet.frame.columns
+    column = encoding.label_column(names, sheet.name)
+    if column is not None:
+        return column
     raise ValueError(
         f"{sheet.name} has no column {shown(encoding.target)}; it needs the ids and "
-        f"{shown(encoding.target)}, and has {listed(sheet.frame.columns)}."
-        f"{nearest(encoding.target, sheet.frame.columns)}"
+        f"{shown(encoding.target)}, and has {listed(names)}.{nearest(encoding.target, names)}"
+    )
+
+
+def _id_column(sheet: Sheet, encoding: Encoding, name: str) -> str:
+    """The column that names the points."""
+    names = sheet.frame.columns
+    found = [column for column in names if column.strip() == name.strip()]
+    if found:
+        return found[0]
+    hint = nearest(name, names)
+    if encoding.id is None:  # a column of other names would be taken for row numbers
+        hint = (
+            " The rows of this campaign are named by their numbers, from 0, as on the sheets that "
+            "it writes: fill one of those."
+        )
+    raise ValueError(
+        f"{sheet.name} has no column {shown(name)}, which names the points; it has "
+        f"{listed(names)}.{hint}"
     )
 
 

@@ -35,7 +35,8 @@ def migrate(address: str, pool: Path | None = None) -> int:
         )
     sheet = read_sheet(path)
     asked: dict[str, Any] = {"id_column": notes["id"], "ignore": notes["ignore"]}
-    encoding, frame = encoding_of(sheet, target=notes["target"], scale=notes["scale"], **asked)
+    asked |= {"target": notes["target"], "scale": notes["scale"], "exact_headings": True}
+    encoding, frame = encoding_of(sheet, **asked)
     if Pool(encoding.matrix(frame)).fingerprints[0] != settings["fingerprint"]:
         raise ValueError(
             f"{path} is not the table that the campaign began from: it has other values, or "

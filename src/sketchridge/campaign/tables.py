@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ import polars as pl
 from sketchridge.active.checks import checked_targets
 from sketchridge.campaign.candidates import packed
 from sketchridge.campaign.encoding import Encoding, encoding_of, style_of
+from sketchridge.campaign.headings import split_target, telling_names
 from sketchridge.campaign.sources import (
     InMemory,
     OnDisk,
@@ -54,15 +56,29 @@ class Given:
 
 def first_table(path: Path, target: str, options: Mapping[str, Any]) -> Given:
     """What a campaign begins from; ``options`` are those of `encoding_of`."""
-    target = target.strip()  # as headings are when a sheet comes back
+    target, unit = split_target(target, options.get("unit", ""))
     if not target:
         raise ValueError("Give the name of what is measured, such as yield.")
+    options = {**options, "unit": unit}
     if is_large(path):
         encoding = encoding_on_disk(path, target=target, **options)
         return _given(OnDisk(path, encoding), encoding, Sheet(pl.DataFrame(), str(path)))
     sheet = read_sheet(path)
     encoding, frame = encoding_of(sheet, target=target, **options)
+    if encoding.id is None:
+        _mention_names(frame, encoding)
     return _given(InMemory(frame), encoding, sheet)
+
+
+def _mention_names(frame: pl.DataFrame, encoding: Encoding) -> None:
+    """A warning where a column may have been meant to name the rows."""
+    column = telling_names(frame.select(n for n in frame.columns if not encoding.is_label(n)))
+    if column is not None:
+        warnings.warn(
+            f"The rows are named by their numbers, from 0. The column {shown(column)} has another "
+            f"value in each row: to name them by it, start the campaign anew with --id {column}.",
+            stacklevel=2,
+        )
 
 
 def check_kept(table: Given, path: Path) -> None:
@@ -105,8 +121,7 @@ def _check_cells(source: Source, file: str) -> None:
 
 def _known_labels(source: Source, encoding: Encoding, sheet: Sheet) -> tuple[Array, Array]:
     """Rows of a table whose target is there already, and its values."""
-    names = (encoding.target, encoding.heading)
-    column = next((name for name in names if name in source.columns), None)
+    column = encoding.label_column(source.columns, sheet.name)
     if column is None:
         return np.empty(0, dtype=np.int64), np.empty(0)
     cells = source.column(column)

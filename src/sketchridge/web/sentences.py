@@ -17,6 +17,16 @@ _WORDS = [  # what the terminal says, and what there is on the page instead
         "“Cannot be measured” on a point's own page is for what cannot",
     ),
     (r"or give --category (.+?) or --ignore \1(?=[.;])", r"or leave the column \1 out"),
+    (r"choose one with --id", "choose one as the column with their names"),
+    (r"start the campaign anew with --id .+?\.", "choose it when a campaign is started."),
+    (
+        r"Give --target (.+?) if it is the same, and --ignore \1 if it is not\.",
+        r"Choose \1 as the column that is measured if it is the same, or leave it out.",
+    ),
+    (
+        r"give --unit (.+?), or convert the values; if it is not the same, --ignore (.+?)\.$",
+        r"give the unit \1, or convert the values; if it is not the same, leave \2 out.",
+    ),
     (r": give another one as --id", ": choose another column of names"),
     (r": say where it is with --pool", ": start the page with --pool and its place"),
     (
