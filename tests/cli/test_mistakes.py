@@ -84,7 +84,7 @@ MISTAKES = {
     "a comma too many": (
         "l.csv",
         "id,yield\n007,150\n",
-        "yield is expected from 0 to 100, but 1 labels are not (007: 150)",
+        "yield is expected from 0 to 100, but 1 label is not (007: 150)",
     ),
     "an old workbook": (
         "l.xls",

@@ -142,7 +142,7 @@ def test_units_and_ranges(home, run):
     assert "yield [mg/L]" in (home / "sheet.csv").read_text()
     run("tell", write(home, "a.csv", "id,yield\ns0,10 mg/L\ns1,20\n"))
     out = run("tell", write(home, "b.csv", "id,yield [mg/L]\ns2,10000\n"), code=1)
-    assert "expected from 0 to 100 mg/L, but 1 labels are not (s2: 10000)" in out
+    assert "expected from 0 to 100 mg/L, but 1 label is not (s2: 10000)" in out
     assert "--yes" in out
     assert "in 'g/L', but the campaign has it in mg/L" in run(
         "tell", write(home, "c.csv", "id,yield [g/L]\ns2,1\n"), code=1

@@ -294,6 +294,34 @@ def test_more_candidates(page):
     assert page.store.size() == POINTS + 10
 
 
+def test_labels_of_more_candidates_are_in_the_range(page):
+    learn(page)
+    more = "id,temperature,ph,solvent,yield\nT1,20.5,7,oil,777\n"
+    answer = page.post("/add", {"file": (io.BytesIO(more.encode()), "more.csv")})
+    page.idle()
+    assert page.store.size() == POINTS
+    said = read(page.get(answer.headers["Location"]))
+    assert "tick “Keep values outside the range”" in said
+    page.upload("/add", "more.csv", more, accept="yes")
+    page.idle()
+    assert told(page)["T1"] == 777.0
+
+
+def test_labels_of_a_first_table_are_in_the_range(empty):
+    lines = table().splitlines()
+    lines = [f"{line},{'yield' if i == 0 else 50 * i}" for i, line in enumerate(lines)]
+    empty.upload("/start", "pool.csv", "\n".join(lines))
+    key = next(iter(empty.app.extensions["tables"]._kept))
+    given = {"target": "yield", "low": "0", "high": "100", "goal": "explore", "batch": "7"}
+    asked = empty.send(f"/start/{key}", given)
+    assert "is expected from 0 to 100, but 38 labels are not" in asked
+    assert "Keep values outside the range" in asked
+    assert empty.desk.campaign() is None
+    assert "40 of them are labeled already" in empty.send(
+        f"/start/{key}", given | {"accept": "yes"}
+    )
+
+
 # Looking
 
 

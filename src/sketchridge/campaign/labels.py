@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +11,12 @@ import polars as pl
 from sketchridge.active.checks import checked_targets
 from sketchridge.campaign.candidates import Candidates
 from sketchridge.campaign.encoding import Encoding
+from sketchridge.campaign.values import label_values
 from sketchridge.sheets.cells import decimal_of, numbers
 from sketchridge.sheets.files import Sheet
 from sketchridge.words import listed, named_rows, nearest, shown
 
-__all__ = ["Labels", "OutOfRange", "check_range", "read_labels", "value_of"]
+__all__ = ["Labels", "OutOfRange", "check_range", "read_labels"]
 
 Array = np.ndarray
 _DIGITS = 1e-6  # to which a spreadsheet keeps a feature, relative
@@ -36,15 +36,16 @@ class Labels:
     blank: int
 
 
-def read_labels(sheet: Sheet, encoding: Encoding, candidates: Candidates) -> Labels:
+def read_labels(sheet: Sheet, encoding: Encoding, candidates: Candidates, usual: str) -> Labels:
     """The labels in a table; rows without one are left out.
 
     Anything else that is not one finite label for each id is a ValueError that names the rows.
+    ``usual`` is the mark of decimals in the campaign's first table.
     """
     frame = sheet.frame
     column = _label_column(sheet, encoding)
     name = _id_column(sheet, encoding, candidates.ids.name)
-    cells = _without_unit(frame[column], encoding, sheet)
+    cells, values = label_values(sheet, column, encoding, usual)
     blank = cells.is_null().to_numpy()
     if blank.all():
         raise ValueError(
@@ -55,9 +56,7 @@ def read_labels(sheet: Sheet, encoding: Encoding, candidates: Candidates) -> Lab
     places = np.flatnonzero(~blank)
     ids = told[name].cast(pl.String)
     rows = candidates.rows(ids)
-    y = numbers(
-        cells.filter(pl.Series(~blank)), decimal_of(sheet, _numeric(sheet, encoding, column))
-    )
+    y = values[~blank]
     again = pl.Series(rows).is_duplicated().to_numpy()
     found = [
         *_problem("ids that are not in the pool", rows < 0, ids, places, candidates.meant),
@@ -88,27 +87,13 @@ def check_range(labels: Labels, encoding: Encoding) -> None:
     if len(wrong):
         some = ", ".join(f"{labels.names[i]}: {labels.y[i]:g}" for i in wrong[:10])
         unit = f" {encoding.unit}" if encoding.unit else ""
+        many, they = f"{len(wrong)} labels are", "they are"
+        if len(wrong) == 1:
+            many, they = "1 label is", "it is"
         raise OutOfRange(
-            f"{encoding.target} is expected from {low:g} to {high:g}{unit}, but {len(wrong)} "
-            f"labels are not ({some}). If they are right, say so with --yes; nothing was changed."
+            f"{encoding.target} is expected from {low:g} to {high:g}{unit}, but {many} not "
+            f"({some}). If {they} right, say so with --yes; nothing was changed."
         )
-
-
-def value_of(text: str, encoding: Encoding) -> float:
-    """A label as someone types it: with a decimal point or comma, and perhaps the unit."""
-    bare = text.strip()
-    if encoding.unit:
-        bare = bare.removesuffix(encoding.unit).strip()
-    if re.fullmatch(r"[+-]?\d+,\d+", bare):
-        bare = bare.replace(",", ".")
-    try:
-        value = float(bare)
-    except ValueError:
-        value = np.nan
-    if not np.isfinite(value):
-        raise ValueError(f"{shown(text)} is no finite number.")
-    checked_targets([value])
-    return value
 
 
 def _label_column(sheet: Sheet, encoding: Encoding) -> str:
@@ -141,30 +126,6 @@ def _id_column(sheet: Sheet, encoding: Encoding, name: str) -> str:
     )
 
 
-def _without_unit(cells: pl.Series, encoding: Encoding, sheet: Sheet) -> pl.Series:
-    """Cells such as 12.5 mg/L as numbers; another unit is a ValueError."""
-    if cells.dtype != pl.String:
-        return cells
-    if encoding.unit:
-        cells = cells.str.strip_suffix(encoding.unit).str.strip_chars()
-    parts = cells.str.extract_groups(r"^([+-]?[\d.,]+(?:[eE][+-]?\d+)?)\s*([^\d\s.,eE+-].*)$")
-    value, unit = parts.struct.field("1"), parts.struct.field("2").str.strip_chars()
-    given = unit.drop_nulls().unique(maintain_order=True)
-    wrong = [u for u in given.to_list() if u != encoding.unit]
-    if wrong:
-        wanted = f"in {encoding.unit}" if encoding.unit else "as plain numbers"
-        raise ValueError(
-            f"{sheet.name} has labels with {listed(wrong)} behind the number, but "
-            f"{shown(encoding.target)} is expected {wanted}: convert them and leave the unit out."
-        )
-    return value.fill_null(cells)
-
-
-def _numeric(sheet: Sheet, encoding: Encoding, column: str) -> list[str]:
-    features = [f.name for f in encoding.features if f.values is None]
-    return [column, *(name for name in features if name in sheet.frame.columns)]
-
-
 def _problem(
     what: str, bad: Array, values: pl.Series, places: Array, hint: Any = None
 ) -> list[str]:
@@ -185,7 +146,8 @@ def _check_features(
 ) -> None:
     """ValueError where a row's features are not those of its id: a table that was sorted by one
     column without the others looks like that."""
-    decimal = decimal_of(sheet, _numeric(sheet, encoding, _label_column(sheet, encoding)))
+    numeric = [f.name for f in encoding.features if f.values is None and f.name in told.columns]
+    decimal = decimal_of(sheet, numeric)
     for feature in encoding.features:
         if feature.name not in told.columns:
             continue

@@ -19,8 +19,9 @@ from sketchridge.active.store import Known, Refused, check_each
 from sketchridge.campaign.candidates import Candidates, described, free_name
 from sketchridge.campaign.encoding import Encoding
 from sketchridge.campaign.gain import gain_sentence, goal_sentence, same_sentence
-from sketchridge.campaign.labels import Labels, check_range, read_labels, value_of
+from sketchridge.campaign.labels import Labels, check_range, read_labels
 from sketchridge.campaign.tables import Given, check_kept, first_table, later_table
+from sketchridge.campaign.values import value_of
 from sketchridge.sheets.files import read_sheet
 from sketchridge.words import listed, named_rows
 
@@ -72,21 +73,25 @@ class Campaign:
         seed: int = 0,
         by: str = "",
         keep: bool = False,
+        accept: bool = False,
         **columns: Any,
     ) -> Campaign:
         """Start a campaign over the rows of a table; labels that it holds already are told.
 
         ``columns`` are those of `encoding_of`; ``keep`` refuses a table that is too large to be
-        kept in the store, where the file will not stay.
+        kept in the store, where the file will not stay; ``accept`` takes labels beyond the range.
         """
         from sketchridge.active import ActiveLearner
 
         table = first_table(path, target, columns)
         if keep:
             check_kept(table, path)
+        labels = table.labels()
+        if not accept:
+            check_range(labels, table.encoding)
         notes = {"encoding": table.encoding.plain(), "style": table.style, "seed": seed}
         about = described(path, table.source, table.encoding)
-        known = Known(table.rows, table.y[:, None], table.names(), by)
+        known = Known(labels.rows, labels.y[:, None], labels.names, by)
         store = SQLStore(address, notes=notes, file=(about, table.data), known=known)
         campaign = cls(store, table.encoding, path)
         campaign._learner = ActiveLearner(
@@ -191,11 +196,15 @@ class Campaign:
     def keep(self, path: Path, *, accept: bool = False, by: str = "") -> tuple[int, int]:
         """The same without a look at the model: how many labels are new, and how many rows of the
         table had none."""
-        labels = read_labels(read_sheet(path), self.encoding, self.candidates)
+        labels = self._read(path)
         try:
             return self.put(labels, accept=accept, by=by), labels.blank
         except Refused as error:
             raise ValueError(f"{path} was refused and nothing was changed: {error}") from None
+
+    def _read(self, path: Path) -> Labels:
+        usual = self.style["decimal"]
+        return read_labels(read_sheet(path), self.encoding, self.candidates, usual)
 
     def put(self, labels: Labels, *, accept: bool = False, by: str = "") -> int:
         """Keep labels that were checked: how many are new."""
@@ -212,7 +221,7 @@ class Campaign:
     ) -> tuple[float, float]:
         """Correct a label: what it was, and what it is."""
         rows = self.candidates.known_rows([name])
-        new = value_of(value, self.encoding)
+        new = value_of(value, self.encoding, self.style["decimal"])
         if not accept:
             check_range(Labels(rows, np.array([new]), [name], 0), self.encoding)
         known, Y = self._store.labels()
@@ -241,7 +250,7 @@ class Campaign:
 
     def amend_table(self, path: Path, *, accept: bool = False, by: str = "", note: str = "") -> int:
         """Correct the labels that a table has otherwise: how many those are."""
-        labels = read_labels(read_sheet(path), self.encoding, self.candidates)
+        labels = self._read(path)
         if not accept:
             check_range(labels, self.encoding)
         before = self._store.edition()
@@ -287,13 +296,17 @@ class Campaign:
                 one = drawn[row]
                 self._store.claim(np.array([row]), np.array([one.probability]), one.round)
 
-    def add(self, path: Path, *, by: str = "", keep: bool = False) -> tuple[int, int]:
+    def add(
+        self, path: Path, *, by: str = "", keep: bool = False, accept: bool = False
+    ) -> tuple[int, int]:
         """Further candidates from a table with the same columns: how many, and how many of them
-        are labeled already. ``keep`` as in `create`."""
-        table = later_table(path, self.encoding)
+        are labeled already. ``keep`` and ``accept`` as in `create`."""
+        table = later_table(path, self.encoding, self.style["decimal"])
         if keep:
             check_kept(table, path)
         self._check_new(table, path)
+        if not accept:
+            check_range(table.labels(len(self.candidates)), self.encoding)
         about = described(path, table.source, self.encoding)
         learner = self.learner
         self._learner = None  # until all is kept: it would know rows that the store does not
@@ -301,9 +314,8 @@ class Campaign:
             new = learner.add(table.matrix())
             self._store.attach(about, table.data)
             if len(table.rows):
-                Y = table.y[:, None]
-                names = table.names(int(new[0]))
-                self._store.tell(new[table.rows], Y, names=names, by=by)
+                labels = table.labels(int(new[0]))
+                self._store.tell(labels.rows, labels.y[:, None], names=labels.names, by=by)
         self._learner = learner
         return len(table.source), len(table.rows)
 

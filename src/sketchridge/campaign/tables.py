@@ -15,6 +15,7 @@ from sketchridge.active.checks import checked_targets
 from sketchridge.campaign.candidates import packed
 from sketchridge.campaign.encoding import Encoding, encoding_of, style_of
 from sketchridge.campaign.headings import split_target, telling_names
+from sketchridge.campaign.labels import Labels
 from sketchridge.campaign.sources import (
     InMemory,
     OnDisk,
@@ -23,7 +24,8 @@ from sketchridge.campaign.sources import (
     is_large,
     joint_matrix,
 )
-from sketchridge.sheets.cells import decimal_of, numbers
+from sketchridge.campaign.values import label_values
+from sketchridge.sheets.cells import numbers
 from sketchridge.sheets.files import Sheet, read_sheet
 from sketchridge.words import named_rows, shown
 
@@ -47,11 +49,13 @@ class Given:
         """The features."""
         return joint_matrix([self.source], self.encoding)
 
-    def names(self, first: int = 0) -> list[str]:
-        """Of the rows that are labeled; ``first`` is the number of the table's first row."""
+    def labels(self, first: int = 0) -> Labels:
+        """Those there are; ``first`` is the number of the table's first row in the pool."""
         if self.encoding.id is None:
-            return [str(first + row) for row in self.rows]
-        return self.source.column(self.encoding.id).cast(pl.String)[self.rows].to_list()
+            names = [str(first + row) for row in self.rows]
+        else:
+            names = self.source.column(self.encoding.id).cast(pl.String)[self.rows].to_list()
+        return Labels(first + self.rows, self.y, names, len(self.source) - len(self.rows))
 
 
 def first_table(path: Path, target: str, options: Mapping[str, Any]) -> Given:
@@ -90,19 +94,19 @@ def check_kept(table: Given, path: Path) -> None:
         )
 
 
-def later_table(path: Path, encoding: Encoding) -> Given:
-    """Further candidates, with the columns of the first."""
+def later_table(path: Path, encoding: Encoding, usual: str) -> Given:
+    """Further candidates, with the columns of the first; ``usual`` is its mark of decimals."""
     if is_large(path):
         return _given(OnDisk(path, encoding), encoding, Sheet(pl.DataFrame(), str(path)))
     sheet = read_sheet(path)
-    return _given(InMemory(encoding.read(sheet)), encoding, sheet)
+    return _given(InMemory(encoding.read(sheet)), encoding, sheet, usual)
 
 
-def _given(source: Source, encoding: Encoding, sheet: Sheet) -> Given:
+def _given(source: Source, encoding: Encoding, sheet: Sheet, usual: str | None = None) -> Given:
     _check_cells(source, sheet.name)
-    rows, y = _known_labels(source, encoding, sheet)
     in_memory = isinstance(source, InMemory)
     style = style_of(sheet, encoding) if in_memory else {"separator": ",", "decimal": "."}
+    rows, y = _known_labels(source, encoding, sheet, usual or style["decimal"])
     data = packed(source.frame) if isinstance(source, InMemory) else None
     return Given(source, encoding, style, rows, y, data)
 
@@ -119,14 +123,18 @@ def _check_cells(source: Source, file: str) -> None:
         )
 
 
-def _known_labels(source: Source, encoding: Encoding, sheet: Sheet) -> tuple[Array, Array]:
+def _known_labels(
+    source: Source, encoding: Encoding, sheet: Sheet, usual: str
+) -> tuple[Array, Array]:
     """Rows of a table whose target is there already, and its values."""
     column = encoding.label_column(source.columns, sheet.name)
     if column is None:
         return np.empty(0, dtype=np.int64), np.empty(0)
-    cells = source.column(column)
-    decimal = decimal_of(sheet, [column]) if isinstance(source, InMemory) else "."
-    y = numbers(cells, decimal)
+    if isinstance(source, InMemory):
+        cells, y = label_values(sheet, column, encoding, usual)
+    else:
+        cells = source.column(column)
+        y = numbers(cells, words=False)
     rows = np.flatnonzero(~cells.is_null().to_numpy())
     bad = rows[~np.isfinite(y[rows])]
     if len(bad):

@@ -6,31 +6,26 @@ by the command that needs it, so that the others answer at once.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sketchridge.cli.asking import asked_about
+from sketchridge.cli.begin import new
+from sketchridge.cli.negatives import Negatives
 from sketchridge.cli.options import (
     DEFAULT,
     FILE,
-    Acquisition,
     By,
-    Category,
     Confidence,
     Force,
-    Goal,
     Ids,
     Note,
     Output,
     PoolPath,
-    Range,
-    Score,
     Store,
-    Value,
     Yes,
-    limits_of,
     who,
 )
 from sketchridge.cli.say import counted, say
@@ -47,89 +42,7 @@ app = typer.Typer(
 )
 
 
-@app.command()
-def new(
-    pool: Annotated[Path, typer.Argument(help=f"Candidates, a row each. {FILE}.")],
-    target: Annotated[
-        str,
-        typer.Option(
-            help="The quantity to be measured; values already in the table are taken as labels."
-        ),
-    ],
-    value: Value = None,
-    goal: Goal = "explore",
-    store: Store = DEFAULT,
-    id_column: Annotated[
-        str | None,
-        typer.Option("--id", help="The column that names the rows; 'id', or their numbers."),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option(help="A column that is no feature, but goes along to the bench; repeatable."),
-    ] = None,
-    category: Category = None,
-    unit: Annotated[str, typer.Option(help="Of the target, such as mg/L.")] = "",
-    limits: Range = None,
-    batch_size: Annotated[int, typer.Option(help="Points to ask for at a time.")] = 30,
-    acquisition: Acquisition = "auto",
-    score: Score = "auto",
-    kernel: Annotated[str, typer.Option(help="A kernel by name, or auto to learn it.")] = "auto",
-    exact: Annotated[
-        bool,
-        typer.Option(
-            "--exact", help="Exact kernel ridge regression, for up to a few thousand labels."
-        ),
-    ] = False,
-    scale: Annotated[bool, typer.Option(help="Scale every number to standard deviation 1.")] = True,
-    budget: Annotated[int | None, typer.Option(help="Labels after which to stop.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
-) -> None:
-    """Start a campaign over a table of candidates."""
-    from sketchridge.active import Budget
-    from sketchridge.campaign.operations import Campaign
-    from sketchridge.estimator import SketchedKernelRidge
-    from sketchridge.exact_estimator import ExactKernelRidge
-
-    campaign = Campaign.create(
-        store,
-        pool,
-        target=target,
-        estimator=(ExactKernelRidge if exact else SketchedKernelRidge)(kernel),
-        batch_size=batch_size,
-        acquisition=acquisition,
-        score=score,
-        goal=goal if value is None else f"{goal} {value}",
-        stop=None if budget is None else Budget(budget),
-        seed=seed,
-        by=who(None),
-        id_column=id_column,
-        ignore=ignore or [],
-        category=category or [],
-        scale=scale,
-        unit=unit,
-        limits=limits_of(limits),
-    )
-    _introduce(campaign)
-
-
-def _introduce(campaign: Campaign) -> None:
-    encoding = campaign.encoding
-    points = counted(len(campaign.candidates), "point")
-    names = ", ".join(feature.name for feature in encoding.features)
-    say(f"A campaign over {points} with {counted(len(encoding.features), 'feature')}: {names}.")
-    for feature in encoding.categories:
-        say(f"{feature.name} is a category: {', '.join(list(feature.values or ())[:20])}.")
-    if encoding.carried:
-        say(f"No features, but carried along to the bench: {', '.join(encoding.carried)}.")
-    labels = len(campaign.learner.labeled_ids_)
-    say(
-        f"{labels:,} of them are labeled already."
-        if labels
-        else "None is labeled yet: the first points are spread over the table."
-    )
-    if not campaign.goal.explores:
-        say(f"{campaign.goal}.", lead="Goal:")
-    say("Next: sketchridge campaign ask -o to_label.csv")
+app.command(cls=Negatives)(new)
 
 
 @app.command()
@@ -183,7 +96,7 @@ def tell(
 ) -> None:
     """Keep the labels in a file; rows without one stay pending, a fault refuses the file whole."""
     campaign = _opened(store, pool)
-    told = _asked_about(lambda accept: campaign.tell(labels, accept=accept, by=who(by)), yes)
+    told = asked_about(lambda accept: campaign.tell(labels, accept=accept, by=who(by)), yes)
     say(
         f"{counted(told.new, 'label')} kept, {told.total:,} in all; {told.pending} points are "
         f"pending{f' ({told.blank} rows had no label yet)' if told.blank else ''}."
@@ -192,7 +105,7 @@ def tell(
         say(f"{told.stop}.", lead="Time to stop:")
 
 
-@app.command()
+@app.command(cls=Negatives)
 def amend(
     label: Annotated[
         list[str],
@@ -211,19 +124,19 @@ def amend(
     record: dict[str, Any] = {"by": who(by), "note": note}
     if len(label) == 2:
         name, value = label
-        was, now = _asked_about(
+        was, now = asked_about(
             lambda accept: campaign.amend(name, value, accept=accept, **record), yes
         )
         say(f"{name} was {was:g} and is {now:g}.")
     elif len(label) == 1:
         path = Path(label[0])
-        count = _asked_about(lambda a: campaign.amend_table(path, accept=a, **record), yes)
+        count = asked_about(lambda a: campaign.amend_table(path, accept=a, **record), yes)
         say(f"{counted(count, 'label')} corrected.")
     else:
         raise ValueError("Give an id and its right label, or a file with several.")
 
 
-@app.command()
+@app.command(cls=Negatives)
 def retract(
     ids: Ids = None,
     by: By = None,
@@ -237,7 +150,7 @@ def retract(
     say(f"{counted(len(names), 'label')} taken back.")
 
 
-@app.command()
+@app.command(cls=Negatives)
 def fail(
     ids: Ids = None,
     by: By = None,
@@ -251,7 +164,7 @@ def fail(
     say(f"{counted(len(names), 'point')} will not be asked for again.")
 
 
-@app.command()
+@app.command(cls=Negatives)
 def release(
     ids: Ids = None,
     all_pending: Annotated[bool, typer.Option("--all", help="All pending points.")] = False,
@@ -267,11 +180,15 @@ def release(
 @app.command()
 def add(
     candidates: Annotated[Path, typer.Argument(help=f"Further candidates. {FILE}.")],
+    yes: Yes = False,
     store: Store = DEFAULT,
     pool: PoolPath = None,
 ) -> None:
     """Add candidates from another table with the same columns."""
-    count, labeled = _opened(store, pool).add(candidates, by=who(None))
+    campaign = _opened(store, pool)
+    count, labeled = asked_about(
+        lambda accept: campaign.add(candidates, accept=accept, by=who(None)), yes
+    )
     known = f", {labeled:,} of them labeled already" if labeled else ""
     say(f"{counted(count, 'candidate')} added{known}.")
 
@@ -383,18 +300,3 @@ def _given(ids: list[str] | None, what: str) -> list[str]:
     if not ids:
         raise ValueError(f"Give ids {what}.")
     return ids
-
-
-def _asked_about(work: Any, yes: bool) -> Any:
-    """Do something with labels; where they are out of range ask someone, if anyone is there."""
-    from sketchridge.campaign.labels import OutOfRange
-
-    try:
-        return work(yes)
-    except OutOfRange as error:
-        if not sys.stdin.isatty():
-            raise
-        say(str(error))
-        if not typer.confirm("Keep them?"):
-            raise typer.Exit(1) from None
-    return work(True)

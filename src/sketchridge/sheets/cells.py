@@ -10,7 +10,7 @@ import polars as pl
 from sketchridge.sheets.files import Sheet
 from sketchridge.words import shown
 
-__all__ = ["WORDS", "decimal_of", "number_like", "numbers"]
+__all__ = ["WORDS", "decimal_of", "hyphens", "number_like", "numbers"]
 
 Array = np.ndarray
 WORDS = {"true": 1.0, "false": 0.0}
@@ -19,20 +19,29 @@ _POINT = r"^[+-]?\d*\.\d+([eE][+-]?\d+)?$"
 _NUMBER = r"^[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?$"
 
 
+def hyphens(text: pl.Series) -> pl.Series:
+    """Text with hyphens in the place of true minus signs."""
+    return text.str.replace_all("−", "-", literal=True)
+
+
 def number_like(text: pl.Series) -> pl.Series:
     """Whether each cell of a column of text is meant to be a number, or true or false."""
+    text = hyphens(text)
     words = text.str.to_lowercase().is_in([*WORDS, "inf", "-inf", "nan"])
     return text.str.contains(_NUMBER) | words
 
 
-def numbers(values: pl.Series, decimal: str = ".") -> Array:
-    """As floats, NaN where there is none."""
+def numbers(values: pl.Series, decimal: str = ".", *, words: bool = True) -> Array:
+    """As floats, NaN where there is none; with ``words`` true is 1 and false is 0."""
     if values.dtype == pl.String:
+        values = hyphens(values)
         if decimal == ",":
             values = values.str.replace(",", ".", literal=True)
-        words = values.str.to_lowercase().replace_strict(WORDS, default=None)
         found = values.cast(pl.Float64, strict=False)
-        return found.fill_null(words.cast(pl.Float64)).fill_null(np.nan).to_numpy()
+        if words:
+            meant = values.str.to_lowercase().replace_strict(WORDS, default=None)
+            found = found.fill_null(meant.cast(pl.Float64))
+        return found.fill_null(np.nan).to_numpy()
     return values.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
 
 
@@ -46,7 +55,7 @@ def decimal_of(sheet: Sheet, columns: Iterable[str]) -> str:
             text = sheet.frame[name]
             if text.dtype != pl.String:
                 continue
-            like = text.filter(text.str.contains(pattern).fill_null(False))
+            like = text.filter(hyphens(text).str.contains(pattern).fill_null(False))
             if len(like):
                 found.setdefault(mark, (name, like[0]))
     if len(found) == 2:

@@ -41,6 +41,7 @@ class Sheet:
     frame: pl.DataFrame
     name: str  # of the file, for sentences
     separator: str = ","
+    has_points: bool = False  # numbers are written with decimal points in any country
 
 
 def read_sheet(path: Path) -> Sheet:
@@ -69,7 +70,7 @@ def read_sheet(path: Path) -> Sheet:
 
 
 def _read_parquet(path: Path) -> Sheet:
-    return Sheet(pl.read_parquet(path), str(path))
+    return Sheet(pl.read_parquet(path), str(path), has_points=True)
 
 
 def _read_text(path: Path) -> Sheet:
@@ -88,7 +89,7 @@ def _read_text(path: Path) -> Sheet:
         infer_schema=False,
         raise_if_empty=False,
     )
-    return Sheet(_tidy(frame), str(path), separator)
+    return Sheet(_tidy(frame), str(path), separator, has_points=separator == ",")
 
 
 def _read_workbook(path: Path) -> Sheet:
@@ -109,7 +110,7 @@ def _read_workbook(path: Path) -> Sheet:
         raise ValueError(
             f"{path} cannot be read ({_first_line(error)}): save it again as .xlsx or .csv."
         ) from None
-    return Sheet(_tidy(frame), str(path), ";")
+    return Sheet(_tidy(frame), str(path), ";", has_points=True)
 
 
 def _decoded(data: bytes) -> str:

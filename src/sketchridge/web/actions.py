@@ -239,15 +239,16 @@ def add() -> Response:
     """Further candidates, from a table."""
     now = campaign()
     path = stored(request.files.get("file"))
-    by = who()
-    job = desk().worker.do(f"Adding the candidates of {path.name}", lambda: _added(now, path, by))
+    by, accept = who(), _accept()
+    title = f"Adding the candidates of {path.name}"
+    job = desk().worker.do(title, lambda: _added(now, path, by, accept))
     job.wait(_SOON)
     return said(Answer("", job=job.number), "history")
 
 
-def _added(now: Campaign, path: Any, by: str) -> str:
+def _added(now: Campaign, path: Any, by: str, accept: bool) -> str:
     with dropped(path):
-        count, labeled = now.add(path, by=by, keep=True)
+        count, labeled = now.add(path, by=by, keep=True, accept=accept)
     known = f", {labeled:,} of them labeled already" if labeled else ""
     return f"{counted(count, 'candidate')} added{known}."
 

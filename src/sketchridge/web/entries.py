@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sketchridge.campaign.labels import Labels, value_of
+from sketchridge.campaign.labels import Labels
 from sketchridge.campaign.operations import Campaign
+from sketchridge.campaign.values import value_of
 from sketchridge.words import shown
 
 __all__ = ["count_of", "labels_from", "typed", "understood"]
@@ -48,12 +49,7 @@ def understood(
 def _value(text: str, campaign: Campaign) -> float:
     if len(text) > _LONGEST:
         raise ValueError(f"{shown(text)} is too long for a number.")
-    if re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", text) and campaign.style["decimal"] == ".":
-        plain, point = text.replace(",", ""), text.replace(",", ".")
-        raise ValueError(f"{shown(text)} may be {plain} or {point}: type it without the comma.")
-    if "_" in text:
-        raise ValueError(f"{shown(text)} is no finite number.")
-    return value_of(text, campaign.encoding)
+    return value_of(text, campaign.encoding, campaign.style["decimal"])
 
 
 def labels_from(values: Mapping[int, float], campaign: Campaign) -> Labels:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from sketchridge.campaign.labels import OutOfRange
 from sketchridge.web.sentences import for_a_page, in_its_words
 
 __all__ = ["Job", "Worker", "heard"]
@@ -42,6 +43,7 @@ class Job:
     state: str = "waiting"  # "running", "done" or "failed"
     result: Any = None
     problem: str = ""  # a sentence
+    outside: bool = False  # because labels are beyond the range, which can be accepted
     notes: list[str] = field(default_factory=list)  # warnings on the way
     ended: threading.Event = field(default_factory=threading.Event)
 
@@ -66,6 +68,7 @@ class Job:
             self.state = "done"
         except Exception as error:  # whatever it is, the worker goes on
             self.problem = for_a_page(error)
+            self.outside = isinstance(error, OutOfRange)
             self.state = "failed"
         finally:
             self.ended.set()

@@ -95,7 +95,7 @@ def columns(key: str) -> Any:
     return _asking(key)
 
 
-def _asking(key: str, problem: str = "") -> str:
+def _asking(key: str, problem: str = "", outside: bool = False) -> str:
     path = _tables().get(key)
     frame = read_sheet(path).frame
     return page(
@@ -109,6 +109,7 @@ def _asking(key: str, problem: str = "") -> str:
         goals=GOALS,
         roles=_ROLES,
         problem=problem,
+        outside=outside,
     )
 
 
@@ -135,7 +136,7 @@ def begin(key: str) -> Any:
     if not job.wait(_PATIENCE):
         return said(Answer("", job=job.number), "measure")
     if job.problem:
-        return _asking(key, job.problem), 422
+        return _asking(key, job.problem, job.outside), 422
     with dropped(path):
         return said(Answer(job.result), "measure")
 
@@ -172,6 +173,7 @@ def _settings(columns: list[str]) -> dict[str, Any]:
         "category": [n for n, role in roles.items() if role == "category" and n not in given],
         "unit": form.get("unit", "").strip(),
         "limits": _limits(form.get("low", "").strip(), form.get("high", "").strip()),
+        "accept": form.get("accept") == "yes",
         "batch_size": count_of(form.get("batch", "")),
         "goal": f"{goal} {value.replace(',', '.')}" if needs_value else goal,
     }

@@ -288,6 +288,7 @@ def history() -> str:
         failures=leaf(failures[::-1], 1),
         told=leaf(labels_of(now), _leaf_number()),
         files=[str(about["path"]).rpartition("/")[2] for about, _ in store.files()],
+        ranged=(now.encoding.low, now.encoding.high) != (None, None),
     )
 
 

@@ -1,0 +1,204 @@
+"""Values as people write them: commas, minus signs, units, ranges; understood or asked about."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from sketchridge.active.sql import SQLStore
+from sketchridge.campaign.operations import Campaign
+
+STORE = "sqlite:///campaign.db"
+POINTS = "id,a\n" + "".join(f"S{i:02d},{i / 7:.3f}\n" for i in range(20))
+COMMAS = POINTS.replace(",", ";").replace(".", ",")
+
+
+def write(home, name, text):
+    (home / name).write_text(text, encoding="utf-8")
+    return name
+
+
+def labels():
+    store = SQLStore.open(STORE)
+    names = Campaign.open(STORE).candidates.names(store.labels()[0])
+    return dict(zip(names, store.labels()[1][:, 0].tolist(), strict=True))
+
+
+@pytest.fixture
+def begun(home, run):
+    run("new", write(home, "p.csv", POINTS), "--target", "y", "--range", "-5000:5000")
+    return home
+
+
+# Ranges
+
+
+def test_a_range_holds_for_the_labels_of_the_first_table(home, run):
+    write(home, "p.csv", "id,a,y\n" + "".join(f"S{i},{i / 7},{10**i}\n" for i in range(6)))
+    options = ("new", "p.csv", "--target", "y", "--range", "0:1000")
+    out = run(*options, code=1)
+    assert "y is expected from 0 to 1000, but 2 labels are not (S4: 10000, S5: 100000)" in out
+    assert "say so with --yes" in out
+    assert not (home / "campaign.db").exists()
+    assert "6 of them are labeled already" in run(*options, "--yes")
+
+
+def test_a_range_holds_for_labels_of_further_candidates(home, run, begun):
+    text = "id,a,y\nT1,0.5,77777\nT2,0.7,\n"
+    out = run("add", write(home, "m.csv", text), code=1)
+    assert "but 1 label is not (T1: 77777). If it is right, say so with --yes" in out
+    assert "of 20 points" in run("status")
+    assert "1 of them labeled already" in run("add", "m.csv", "--yes")
+    assert labels() == {"T1": 77777.0}
+
+
+def test_labels_of_unnamed_rows_are_named_by_their_numbers(home, run):
+    write(home, "p.csv", "a\n0.1\n0.5\n0.7\n")
+    run("new", "p.csv", "--target", "y", "--range", "0:9")
+    out = run("add", write(home, "m.csv", "a,y\n0.2,\n0.3,10\n"), code=1)
+    assert "(4: 10)" in out
+
+
+def test_known_labels_may_have_their_unit_in_the_cell(home, run):
+    write(home, "p.csv", "id,a,y\nS1,0.1,5 mg/L\nS2,0.2,6mg/L\nS3,0.3,\n")
+    run("new", "p.csv", "--target", "y", "--unit", "mg/L")
+    assert labels() == {"S1": 5.0, "S2": 6.0}
+    out = run("add", write(home, "m.csv", "id,a,y\nT1,0.5,7 g/L\n"), code=1)
+    assert "has labels with 'g/L' behind the number" in out
+
+
+# Commas and points
+
+
+@pytest.mark.parametrize(("name", "mark"), [("l.csv", ";"), ("l.tsv", "\t")])
+def test_a_comma_that_may_be_one_of_thousands_is_asked_about(home, run, begun, name, mark):
+    out = run("tell", write(home, name, f"id{mark}y\nS00{mark}1,500\n"), code=1)
+    assert "'1,500' may be 1500 or 1.500: write it without the comma" in out
+    assert labels() == {}
+    write(home, name, f"id{mark}y\nS00{mark}1,500\nS01{mark}2,25\nS02{mark}3\n")
+    run("tell", name)
+    assert labels() == {"S00": 1.5, "S01": 2.25, "S02": 3.0}
+
+
+def test_features_with_decimal_commas_say_what_a_comma_is(home, run, begun):
+    """As a spreadsheet of another country saves a sheet."""
+    run("tell", write(home, "l.csv", "id;a;y\nS07;1,000;1,500\nS04;0,571;2\n"))
+    assert labels() == {"S07": 1.5, "S04": 2.0}
+
+
+def test_a_point_that_may_be_one_of_thousands_is_asked_about(home, run):
+    run("new", write(home, "p.csv", COMMAS), "--target", "y")
+    out = run("tell", write(home, "l.csv", "id;y\nS00;1.500\n"), code=1)
+    assert "'1.500' may be 1500 or 1,500: write it without the point" in out
+    run("tell", write(home, "l.csv", "id,y\nS00,1.500\n"))
+    pl.DataFrame({"id": ["S01"], "y": [1.125]}).write_excel("l.xlsx")
+    run("tell", "l.xlsx")
+    pl.DataFrame({"id": ["S02"], "y": ["1.375"]}).write_parquet("l.parquet")
+    run("tell", "l.parquet")
+    assert labels() == {"S00": 1.5, "S01": 1.125, "S02": 1.375}
+
+
+def test_known_labels_have_the_decimal_mark_of_the_features(home, run):
+    write(home, "p.csv", "id;a;y\nS1;0,5;1.234\nS2;0,7;\n")
+    out = run("new", "p.csv", "--target", "y", code=1)
+    assert "decimal commas ('0,5' in 'a') and decimal points ('1.234' in 'y')" in out
+    write(home, "p.csv", "id;a;y\nS1;5;1,234\nS2;7;\n")
+    assert "may be 1234 or 1.234" in run("new", "p.csv", "--target", "y", code=1)
+    write(home, "p.csv", "id;a;y\nS1;0,5;1,234\nS2;0,7;\n")
+    run("new", "p.csv", "--target", "y")
+    assert labels() == {"S1": 1.234}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("1,250", "'1,250' may be 1250 or 1.250: type it without the comma"),
+        ("1_5", "'1_5' is no finite number"),
+        ("0x10", "'0x10' is no finite number"),
+        ("1.250,5", "'1.250,5' is no finite number"),
+        ("5 mg/l", "'5 mg/l' is no finite number: convert it, and leave 'mg/l' out"),
+        ("true", "'true' is no finite number"),
+        ("", "'' is no finite number"),
+    ],
+)
+def test_a_typed_value_that_is_unclear_is_refused(home, run, begun, text, sentence):
+    run("tell", write(home, "l.csv", "id,y\nS04,1\n"))
+    assert sentence in run("amend", "S04", text, code=1)
+    assert labels() == {"S04": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("-5", -5.0), ("−5", -5.0), ("-1e-3", -0.001), ("-.5", -0.5), ("-2,5", -2.5)],
+)
+def test_a_value_below_zero_is_no_option(home, run, begun, text, value):
+    run("tell", write(home, "l.csv", f"id;y\nS00;1\nS01;{text}\n"))
+    assert labels()["S01"] == value
+    run("amend", "S00", text)
+    assert labels()["S00"] == value
+    run("amend", "S00", "1", "--note", "-7")
+    run("amend", "--", "S00", text)
+    assert labels()["S00"] == value
+    assert "No such option: --nothing" in run("amend", "S00", text, "--nothing", code=2)
+
+
+def test_a_unit_in_other_capitals_is_named(home, run):
+    run("new", write(home, "p.csv", POINTS), "--target", "y", "--unit", "mg/L")
+    out = run("tell", write(home, "l.csv", "id,y\nS00,5 mg/l\n"), code=1)
+    assert "has labels with 'mg/l' behind the number, but 'y' is expected in mg/L" in out
+    run("tell", write(home, "l.csv", "id,y\nS00,-5 mg/L\n"))
+    out = run("amend", "S00", "5 mg/l", code=1)
+    assert "'5 mg/l' is no finite number in mg/L: convert it, and leave 'mg/l' out" in out
+    run("amend", "S00", "-7 mg/L")
+    assert labels() == {"S00": -7.0}
+
+
+def test_a_name_below_zero_is_no_option(home, run):
+    write(home, "p.csv", "id,a\n" + "".join(f"{i - 5},{i / 7}\n" for i in range(10)))
+    run("new", "p.csv", "--target", "y")
+    run("ask", "-n", 10)
+    assert "1 point will not be asked for again" in run("fail", "-1")
+    assert "2 points released" in run("release", "-2", "-1")
+    run("tell", write(home, "l.csv", "id,y\n-3,1\n"))
+    assert "1 label taken back" in run("retract", "-3", "--note", "-3 it was")
+    assert "No such option: --al" in run("release", "--al", code=2)
+
+
+def test_a_goal_below_zero_is_no_option(home, run):
+    run("new", write(home, "p.csv", POINTS), "--target", "y", "--goal", "target", "-3")
+    assert "Goal: target -3" in run("status")
+
+
+# True and false
+
+
+def test_true_and_false_are_no_labels(home, run, begun):
+    for text in ("TRUE", "false"):
+        out = run("tell", write(home, "l.csv", f"id,y\nS00,{text}\n"), code=1)
+        assert f"no finite number in row 1 ('S00: {text}')" in out
+    pl.DataFrame({"id": ["S00"], "y": [True]}).write_excel("l.xlsx")
+    assert "no finite number in row 1 ('S00: true')" in run("tell", "l.xlsx", code=1)
+    pl.DataFrame({"id": ["S00"], "y": [True]}).write_parquet("l.parquet")
+    assert "no finite number in row 1 ('S00: true')" in run("tell", "l.parquet", code=1)
+    out = run("add", write(home, "m.csv", "id,a,y\nT1,0.5,true\n"), code=1)
+    assert "The target 'y' is not a number in row 1 of m.csv" in out
+    assert labels() == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("0x10", "no finite number in row 1 ('S00: 0x10')"),
+        ("1_0", "no finite number in row 1 ('S00: 1_0')"),
+        ("1 500", "no finite number in row 1 ('S00: 1 500')"),
+    ],
+)
+def test_what_is_no_label(home, run, begun, text, sentence):
+    assert sentence in run("tell", write(home, "l.csv", f"id,y\nS00,{text}\n"), code=1)
+
+
+def test_a_feature_may_have_a_true_minus(home, run):
+    write(home, "p.csv", "id,a\nS0,−5\nS1,−2.5\nS2,0\n")
+    assert "1 feature: a" in run("new", "p.csv", "--target", "y")
+    out = run("ask", "-n", 1, "-o", "s.csv")
+    assert "1 point" in out
