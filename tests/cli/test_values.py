@@ -202,3 +202,66 @@ def test_a_feature_may_have_a_true_minus(home, run):
     assert "1 feature: a" in run("new", "p.csv", "--target", "y")
     out = run("ask", "-n", 1, "-o", "s.csv")
     assert "1 point" in out
+
+
+# Workbooks
+
+
+def workbook(path, rows):
+    """Cells that are pairs are formulas with the values that a spreadsheet has kept."""
+    import xlsxwriter
+
+    with xlsxwriter.Workbook(path) as book:
+        page = book.add_worksheet()
+        for i, row in enumerate(rows, start=2):
+            for j, cell in enumerate(row, start=1):
+                if isinstance(cell, tuple):
+                    page.write_formula(i, j, cell[0], None, cell[1])
+                else:
+                    page.write(i, j, cell)
+
+
+@pytest.mark.parametrize(
+    ("cell", "sentence"),
+    [
+        (("=1/0", "#DIV/0!"), "no finite number in row 2 ('S01: #DIV/0!')"),
+        (("=NA()", "#N/A"), "no finite number in row 2 ('S01: #N/A')"),
+        (("=1+1", ""), "no finite number in row 2 ('S01: =1+1'): formulas have no values before a"),
+    ],
+)
+def test_errors_and_open_formulas_in_a_workbook_are_named(home, run, begun, cell, sentence):
+    workbook("l.xlsx", [["id", "y"], ["S00", 5], ["S01", cell], ["S02", None], ["S03", 6]])
+    assert sentence in run("tell", "l.xlsx", code=1)
+    assert labels() == {}
+    workbook("more.xlsx", [["id", "a", "y"], ["T1", cell, None], ["T2", 0.5, 1]])
+    assert run("add", "more.xlsx", code=1).count("Error: ") == 1
+    assert "of 20 points" in run("status")
+
+
+def test_formulas_with_values_are_labels(home, run, begun):
+    empty = ('=IF(1,"",2)', " ")  # a text of nothing, once stripped
+    workbook("l.xlsx", [["id", "y"], ["S00", ("=1+1", 2)], ["S01", empty], ["S02", 7.25]])
+    assert "(1 rows had" in run("tell", "l.xlsx").replace("1 row had", "1 rows had")
+    assert labels() == {"S00": 2.0, "S02": 7.25}
+
+
+# Digits
+
+
+@pytest.mark.parametrize(
+    ("value", "written", "is_the_same"),
+    [
+        ("1.2345678e-05", "1.23457E-05", True),
+        ("0.000123456789", "0.000123457", True),
+        ("9.9999996e-05", "1E-04", True),
+        ("0", "0", True),
+        ("1.2345678e-05", "1.23456E-05", False),
+        ("123456.7", "123456", False),
+        ("0", "1e-300", False),
+    ],
+)
+def test_features_come_back_with_six_digits(home, run, value, written, is_the_same):
+    run("new", write(home, "p.csv", f"id,a\nS1,{value}\nS2,0.5\nS3,0.7\n"), "--target", "y")
+    write(home, "l.csv", f"id,a,y\nS1,{written},1\n")
+    out = run("tell", "l.csv", code=0 if is_the_same else 1)
+    assert ("sorted by one column" in out) != is_the_same

@@ -19,7 +19,7 @@ from sketchridge.words import listed, named_rows, nearest, shown
 __all__ = ["Labels", "OutOfRange", "check_range", "read_labels"]
 
 Array = np.ndarray
-_DIGITS = 1e-6  # to which a spreadsheet keeps a feature, relative
+_DIGITS = 6  # that a spreadsheet writes of a feature at least, as in 1.23457E-05
 
 
 class OutOfRange(ValueError):
@@ -66,6 +66,7 @@ def read_labels(sheet: Sheet, encoding: Encoding, candidates: Candidates, usual:
             ~np.isfinite(y),
             pl.select(ids + ": " + told[column].cast(pl.String)).to_series(),
             places,
+            _computed,
         ),
     ]
     if found:
@@ -136,6 +137,19 @@ def _problem(
     return [f"{what} in {named_rows(places[bad])} ({listed(some)}){more.rstrip('.')}"]
 
 
+def _computed(cell: str) -> str:
+    """What to do about a formula in a cell, if there is one."""
+    if ": =" not in cell:
+        return ""
+    return ": formulas have no values before a spreadsheet has opened and saved the file"
+
+
+def _half_a_digit(x: Array) -> Array:
+    """Half of the last digit that is written of each number, and a little for its own rounding."""
+    size = np.floor(np.log10(np.maximum(np.abs(x), 1e-300)))
+    return np.where(x == 0, 0.0, 0.5001 * 10.0 ** (size - (_DIGITS - 1)))
+
+
 def _check_features(
     sheet: Sheet,
     told: pl.DataFrame,
@@ -156,7 +170,7 @@ def _check_features(
             differs = (told[feature.name].cast(pl.String) != ours.cast(pl.String)).to_numpy()
         else:
             x, wanted = numbers(told[feature.name], decimal), ours.cast(pl.Float64).to_numpy()
-            differs = np.abs(x - wanted) > _DIGITS * np.maximum(np.abs(wanted), 1e-300)
+            differs = np.abs(x - wanted) > _half_a_digit(wanted)
         wrong = np.flatnonzero(differs)
         if len(wrong):
             i = int(wrong[0])

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from sketchridge.sheets.faults import with_faults
 from sketchridge.words import listed, shown
 from sketchridge.writing import put
 
@@ -110,7 +111,7 @@ def _read_workbook(path: Path) -> Sheet:
         raise ValueError(
             f"{path} cannot be read ({_first_line(error)}): save it again as .xlsx or .csv."
         ) from None
-    return Sheet(_tidy(frame), str(path), ";", has_points=True)
+    return Sheet(_tidy(with_faults(frame, path)), str(path), ";", has_points=True)
 
 
 def _decoded(data: bytes) -> str:
