@@ -106,6 +106,8 @@ class Encoding:
                 f"its columns are {listed(sheet.frame.columns)}."
                 f"{nearest(missing[0], sheet.frame.columns)}"
             )
+        if sheet.frame.is_empty():
+            raise ValueError(f"{sheet.name} has a header and no rows: give it one row at least.")
         numeric = [f.name for f in self.features if f.values is None]
         frame = typed(sheet, numeric, self.id if ids else None)
         for feature in self.categories:

@@ -6,6 +6,7 @@ by the command that needs it, so that the others answer at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +29,7 @@ from sketchridge.cli.options import (
     Yes,
     who,
 )
-from sketchridge.cli.say import counted, say
+from sketchridge.cli.say import are, counted, say
 
 if TYPE_CHECKING:
     from sketchridge.campaign.operations import Campaign
@@ -57,18 +58,24 @@ def ask(
     pool: PoolPath = None,
 ) -> None:
     """Write the points to measure next, with an empty column for the labels."""
+    from sketchridge.sheets.files import check_kind
+
     campaign = _opened(store, pool, output, force)
+    record = campaign.store
+    wanted = record.settings()["batch_size"] if n is None else n
+    check_kind(output, min(wanted, record.size() - len(record.taken())))
     frame = campaign.ask(n)
     try:
         _write(campaign, frame, output, force)
-    except OSError as error:
-        raise OSError(
-            f"{error} The points are handed out: make room and get them with `sketchridge "
-            "campaign pending`."
+    except (ImportError, ValueError, OSError) as error:
+        raise ValueError(
+            f"{str(error).rstrip('.')}. The points are handed out: get them with `sketchridge "
+            "campaign pending -o NAME`, where NAME can be written."
         ) from None
+    few = "" if len(frame) >= wanted else f" No more than {len(frame):,} could be asked for."
     say(
-        f"{counted(len(frame), 'point')} to measure are in {output}; fill its column "
-        f"{campaign.encoding.heading!r} and tell it."
+        f"{counted(len(frame), 'point')} to measure {are(len(frame))} in {output}; fill its column "
+        f"{campaign.encoding.heading!r} and tell it.{few}"
     )
 
 
@@ -83,7 +90,7 @@ def pending(
     campaign = _opened(store, pool, output, force)
     frame = campaign.pending()
     _write(campaign, frame, output, force)
-    say(f"{len(frame)} pending points are in {output}.")
+    say(f"{counted(len(frame), 'pending point')} {are(len(frame))} in {output}.")
 
 
 @app.command()
@@ -97,9 +104,10 @@ def tell(
     """Keep the labels in a file; rows without one stay pending, a fault refuses the file whole."""
     campaign = _opened(store, pool)
     told = asked_about(lambda accept: campaign.tell(labels, accept=accept, by=who(by)), yes)
+    blank = f" ({counted(told.blank, 'row')} had no label yet)" if told.blank else ""
     say(
-        f"{counted(told.new, 'label')} kept, {told.total:,} in all; {told.pending} points are "
-        f"pending{f' ({told.blank} rows had no label yet)' if told.blank else ''}."
+        f"{counted(told.new, 'label')} kept, {told.total:,} in all; "
+        f"{counted(told.pending, 'point')} {are(told.pending)} pending{blank}."
     )
     if told.stop:
         say(f"{told.stop}.", lead="Time to stop:")
@@ -225,10 +233,11 @@ def predict(
 ) -> None:
     """Write predictions with intervals, and how much of their uncertainty is noise, a lack of
     labels nearby (bias), or the noise of those there are."""
-    campaign = _opened(store, pool, output, force)
+    campaign = _opened(store, pool, output, force, never=[] if table is None else [table])
     frame = campaign.predict(table, confidence=confidence)
     _write(campaign, frame, output, force)
-    say(f"{counted(len(frame), 'prediction')} with {confidence:.0%} intervals are in {output}.")
+    many = counted(len(frame), "prediction")
+    say(f"{many} with {confidence:.0%} intervals {are(len(frame))} in {output}.")
 
 
 @app.command()
@@ -260,7 +269,7 @@ def export(
     campaign = _opened(store, pool, output, force)
     frame = campaign.export(confidence=confidence)
     _write(campaign, frame, output, force)
-    say(f"{counted(len(frame), 'label')} are in {output}.")
+    say(f"{counted(len(frame), 'label')} {are(len(frame))} in {output}.")
 
 
 @app.command()
@@ -278,15 +287,18 @@ def _opened(
     output: Path | None = None,
     force: bool = False,
     suffixes: tuple[str, ...] | None = None,
+    never: Iterable[Path] = (),
 ) -> Campaign:
     """The campaign; an output that cannot be is refused before anything is done."""
     from sketchridge.campaign.operations import Campaign
-    from sketchridge.sheets.files import SUFFIXES
+    from sketchridge.sheets.files import SUFFIXES, check_kind
     from sketchridge.writing import check_output
 
     campaign = Campaign.open(store, pool)
     if output is not None:
-        check_output(output, force, suffixes=suffixes or SUFFIXES, never=campaign.paths)
+        kept = [*campaign.paths, *never]
+        check_output(output, force, suffixes=suffixes or SUFFIXES, never=kept)
+        check_kind(output)
     return campaign
 
 

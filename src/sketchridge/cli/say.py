@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-__all__ = ["bars", "console", "counted", "percent", "say", "say_json", "visible"]
+__all__ = ["are", "bars", "console", "counted", "percent", "say", "say_json", "visible"]
 
 console = Console(soft_wrap=True, highlight=False)
 _BARS = "▁▂▃▄▅▆▇█"
@@ -45,6 +45,11 @@ def counted(number: int, noun: str) -> str:
     ('1 point', '2,000 points')
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def are(number: int) -> str:
+    """The verb of so many things."""
+    return "is" if number == 1 else "are"
 
 
 def percent(share: float) -> str:

@@ -19,6 +19,7 @@ from sketchridge.writing import put
 __all__ = [
     "SUFFIXES",
     "Sheet",
+    "check_kind",
     "read_sheet",
     "write_sheet",
 ]
@@ -164,6 +165,24 @@ def _is_empty(values: pl.Series) -> bool:
     return values.null_count() == len(values)
 
 
+def check_kind(path: Path, rows: int = 0) -> None:
+    """An error where a file of this kind cannot be written here, or not with so many rows."""
+    if path.suffix.lower() != ".xlsx":
+        return
+    try:
+        import xlsxwriter  # noqa: F401
+    except ImportError:
+        raise ImportError(
+            "To write .xlsx install XlsxWriter: pip install 'sketchridge[excel]', or give a name "
+            "that ends in .csv."
+        ) from None
+    if rows >= _WORKBOOK:
+        raise ValueError(
+            f"A workbook holds {_WORKBOOK - 1:,} rows below its header, and here are {rows:,}: "
+            "give a name that ends in .csv or .parquet."
+        )
+
+
 def write_sheet(
     frame: pl.DataFrame,
     path: Path,
@@ -173,6 +192,7 @@ def write_sheet(
     force: bool = False,
 ) -> None:
     """Write a table, whole or not at all; text that a spreadsheet would obey is made harmless."""
+    check_kind(path, len(frame))
     suffix = path.suffix.lower()
     if suffix == ".parquet":
         put(path, lambda file: frame.write_parquet(file), force)
@@ -201,18 +221,8 @@ def harmless(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _write_workbook(frame: pl.DataFrame, file: Any) -> None:
     """Ids and other text as text, so that a spreadsheet keeps 007."""
-    try:
-        import xlsxwriter
-    except ImportError:
-        raise ImportError(
-            "To write .xlsx install XlsxWriter: pip install 'sketchridge[excel]', or give a name "
-            "that ends in .csv."
-        ) from None
-    if len(frame) >= _WORKBOOK:
-        raise ValueError(
-            f"A workbook holds {_WORKBOOK - 1:,} rows below its header, and here are "
-            f"{len(frame):,}: give a name that ends in .csv or .parquet."
-        )
+    import xlsxwriter
+
     plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     with xlsxwriter.Workbook(file, {**plain, "nan_inf_to_errors": True}) as book:
         page = book.add_worksheet("points")
