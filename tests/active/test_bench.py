@@ -132,7 +132,7 @@ def test_what_cannot_be_measured_is_not_asked_for_again(kind, make_url):
     assert len(rest) == P - 11
     assert not {ids[0], never} & set(rest.tolist())
     assert {f.note for f in learner.failures_} == {"the vial broke"}
-    with pytest.raises(ValueError, match=f"{ids[1]} are labeled, and so were measured"):
+    with pytest.raises(ValueError, match=f"{ids[1]} is labeled, and so was measured"):
         learner.fail(ids[1:2])
     told(learner, rest)
     assert learner.should_stop()

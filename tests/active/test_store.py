@@ -80,7 +80,7 @@ def test_only_pending_points_are_released(store, wrong):
     store.claim(ids(4, 2), np.array([0.5, 0.5]), 0)
     store.tell(ids(2), Y(1.0))
     before = snapshot(store)
-    with pytest.raises(ValueError, match=f"{wrong[-1]} are not pending"):
+    with pytest.raises(ValueError, match=f"{wrong[-1]} is not pending"):
         store.release(ids(*wrong))
     assert snapshot(store) == before
 

@@ -178,7 +178,7 @@ def test_a_label_is_amended(home, run):
     assert "amend" in out
     assert "1 label corrected" in run("amend", "again.csv")
     assert "(2 corrected)" in run("status")
-    assert "s9 have none" in run("amend", "s9", "1", code=1)
+    assert "s9 has none" in run("amend", "s9", "1", code=1)
     assert "'high' is no finite number" in run("amend", "s3", "high", code=1)
     run("report")
     html = (home / "report.html").read_text()
@@ -199,7 +199,7 @@ def test_what_failed_is_not_asked_for(home, run):
     run("ask", "-n", 20, "-o", "rest.csv")
     assert not {"s7", "s8"} & set(read_sheet(home / "rest.csv").frame["id"])
     assert "(2 failed)" in run("status")
-    assert "s1 are labeled, and so were measured" in run("fail", "s1", code=1)
+    assert "s1 is labeled, and so was measured" in run("fail", "s1", code=1)
     assert "Give ids that cannot be measured" in run("fail", code=1)
     run("release", "s7")
     run("ask", "-o", "again.csv")

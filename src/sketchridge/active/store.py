@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 Array = np.ndarray
+_ONE = {"are": "{ids} is", "were": "{ids} was", "have": "{ids} has"}
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,12 @@ class Refused(ValueError):
         super().__init__(self.named(str))
 
     def named(self, name: Callable[[int], str]) -> str:
-        """The sentence, with a name for each row of the pool."""
-        return self.sentence.replace("{ids}", some(self.ids, name))
+        """The sentence, with a name for each row of the pool, and its verbs for one or several."""
+        text = self.sentence
+        if len(self.ids) == 1:
+            text = re.sub(r"\{ids\} (are|were|have)\b", lambda found: _ONE[found[1]], text)
+            text = text.replace("and so were", "and so was")
+        return text.replace("{ids}", some(self.ids, name))
 
     def by_name(self, name: Callable[[int], str]) -> Refused:
         """The same error, which speaks of points by their names."""

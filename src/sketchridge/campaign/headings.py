@@ -8,10 +8,12 @@ from collections.abc import Container, Sequence
 import numpy as np
 import polars as pl
 
+from sketchridge.sheets.files import NAMELESS
 from sketchridge.words import listed, shown
 
 __all__ = [
     "ID",
+    "headed",
     "id_column_of",
     "is_target",
     "label_column",
@@ -109,6 +111,17 @@ def label_column(
             + rename.format(column=shown(close[0]), target=target)
         )
     return None
+
+
+def headed(names: Sequence[str]) -> str:
+    """The columns of a table in a sentence, and whether some have no heading."""
+    own = [name for name in names if name and not name.startswith(NAMELESS)]
+    if len(own) == len(names):
+        return listed(own)
+    return (
+        f"{listed(own)}. Columns without a heading are filled: is there a title above the header? "
+        "Remove it"
+    )
 
 
 def telling_names(frame: pl.DataFrame) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +12,13 @@ import polars as pl
 from sketchridge.active.checks import checked_targets
 from sketchridge.campaign.candidates import Candidates
 from sketchridge.campaign.encoding import Encoding
+from sketchridge.campaign.headings import headed
 from sketchridge.campaign.values import label_values
 from sketchridge.sheets.cells import decimal_of, numbers
 from sketchridge.sheets.files import Sheet
 from sketchridge.words import listed, named_rows, nearest, shown
 
-__all__ = ["Labels", "OutOfRange", "check_range", "read_labels"]
+__all__ = ["Labels", "OutOfRange", "Told", "check_range", "read_labels"]
 
 Array = np.ndarray
 _DIGITS = 6  # that a spreadsheet writes of a feature at least, as in 1.23457E-05
@@ -24,6 +26,18 @@ _DIGITS = 6  # that a spreadsheet writes of a feature at least, as in 1.23457E-0
 
 class OutOfRange(ValueError):
     """Labels beyond the range that the campaign expects: to be asked about."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What became of labels that were told."""
+
+    new: int
+    total: int
+    pending: int
+    blank: int  # rows of the table that had no label
+    stop: str  # why to stop, or nothing
+    failed: Sequence[str] = ()  # points that were said to be beyond measuring, and have labels now
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +71,17 @@ def read_labels(sheet: Sheet, encoding: Encoding, candidates: Candidates, usual:
     ids = told[name].cast(pl.String)
     rows = candidates.rows(ids)
     y = values[~blank]
+    empty = ids.is_null().to_numpy()
+    unknown = (rows < 0) & ~empty
     again = pl.Series(rows).is_duplicated().to_numpy()
     found = [
-        *_problem("ids that are not in the pool", rows < 0, ids, places, candidates.meant),
+        *_problem("no id", empty, None, places),
+        *_problem("ids that are not in the pool", unknown, ids, places, candidates.meant),
         *_problem("repeated ids", again & (rows >= 0), ids, places),
         *_problem(
             f"a {shown(encoding.target)} that is no finite number",
             ~np.isfinite(y),
-            pl.select(ids + ": " + told[column].cast(pl.String)).to_series(),
+            pl.select(ids.fill_null("") + ": " + told[column].cast(pl.String)).to_series(),
             places,
             _computed,
         ),
@@ -105,7 +122,7 @@ def _label_column(sheet: Sheet, encoding: Encoding) -> str:
         return column
     raise ValueError(
         f"{sheet.name} has no column {shown(encoding.target)}; it needs the ids and "
-        f"{shown(encoding.target)}, and has {listed(names)}.{nearest(encoding.target, names)}"
+        f"{shown(encoding.target)}, and has {headed(names)}.{nearest(encoding.target, names)}"
     )
 
 
@@ -123,15 +140,17 @@ def _id_column(sheet: Sheet, encoding: Encoding, name: str) -> str:
         )
     raise ValueError(
         f"{sheet.name} has no column {shown(name)}, which names the points; it has "
-        f"{listed(names)}.{hint}"
+        f"{headed(names)}.{hint}"
     )
 
 
 def _problem(
-    what: str, bad: Array, values: pl.Series, places: Array, hint: Any = None
+    what: str, bad: Array, values: pl.Series | None, places: Array, hint: Any = None
 ) -> list[str]:
     if not bad.any():
         return []
+    if values is None:
+        return [f"{what} in {named_rows(places[bad])}"]
     some = values.filter(pl.Series(bad)).unique(maintain_order=True)
     more = hint(str(some[0])) if hint is not None else ""
     return [f"{what} in {named_rows(places[bad])} ({listed(some)}){more.rstrip('.')}"]

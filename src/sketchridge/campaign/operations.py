@@ -6,7 +6,6 @@ The command line and a page call these; they ask for nothing and print nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from sketchridge.active.store import Known, Refused, check_each
 from sketchridge.campaign.candidates import Candidates, described, free_name
 from sketchridge.campaign.encoding import Encoding
 from sketchridge.campaign.gain import gain_sentence, goal_sentence, same_sentence
-from sketchridge.campaign.labels import Labels, check_range, read_labels
+from sketchridge.campaign.labels import Labels, Told, check_range, read_labels
 from sketchridge.campaign.tables import Given, check_kept, first_table, later_table
 from sketchridge.campaign.values import value_of
 from sketchridge.sheets.files import read_sheet
@@ -31,17 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Campaign", "Told"]
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class Told:
-    """What became of labels that were told."""
-
-    new: int
-    total: int
-    pending: int
-    blank: int  # rows of the table that had no label
-    stop: str  # why to stop, or nothing
 
 
 class Campaign:
@@ -187,11 +175,13 @@ class Campaign:
 
         ``accept`` keeps labels beyond the campaign's range too.
         """
+        failed = self._store.failed()
         new, blank = self.keep(path, accept=accept, by=by)
+        revived = self.candidates.names(np.setdiff1d(failed, self._store.failed()))
         total = len(self._store.labels()[0])
         pending = len(self._store.pending())
         stop = self.learner.stop_reason_ if self.learner.should_stop() else ""
-        return Told(new, total, pending, blank, stop)
+        return Told(new, total, pending, blank, stop, revived)
 
     def keep(self, path: Path, *, accept: bool = False, by: str = "") -> tuple[int, int]:
         """The same without a look at the model: how many labels are new, and how many rows of the
@@ -263,10 +253,13 @@ class Campaign:
         rows = self.candidates.known_rows(names)
         self._on_rows(lambda: self._store.retract(rows, by=by, note=note))
 
-    def fail(self, names: Sequence[str], *, by: str = "", note: str = "") -> None:
-        """Points that cannot be measured: they are never asked for again."""
+    def fail(self, names: Sequence[str], *, by: str = "", note: str = "") -> list[str]:
+        """Points that cannot be measured: they are never asked for again. Those that had failed
+        before, whose record stays."""
         rows = self.candidates.known_rows(names)
+        before = np.intersect1d(rows, self._store.failed())
         self._on_rows(lambda: self._store.fail(rows, by=by, note=note))
+        return self.candidates.names(before)
 
     def release(self, names: Sequence[str] | None) -> int:
         """Let points be asked for again; None is for all that are pending. How many they are."""

@@ -65,7 +65,7 @@ def new(
     ] = False,
     scale: Annotated[bool, typer.Option(help="Scale every number to standard deviation 1.")] = True,
     budget: Annotated[int | None, typer.Option(help="Labels after which to stop.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every draw.")] = 0,
 ) -> None:
     """Start a campaign over a table of candidates."""
     from sketchridge.active import Budget

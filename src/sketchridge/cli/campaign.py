@@ -102,6 +102,8 @@ def tell(
     pool: PoolPath = None,
 ) -> None:
     """Keep the labels in a file; rows without one stay pending, a fault refuses the file whole."""
+    from sketchridge.active.store import some
+
     campaign = _opened(store, pool)
     told = asked_about(lambda accept: campaign.tell(labels, accept=accept, by=who(by)), yes)
     blank = f" ({counted(told.blank, 'row')} had no label yet)" if told.blank else ""
@@ -109,6 +111,9 @@ def tell(
         f"{counted(told.new, 'label')} kept, {told.total:,} in all; "
         f"{counted(told.pending, 'point')} {are(told.pending)} pending{blank}."
     )
+    if told.failed:
+        was, has = ("was", "has") if len(told.failed) == 1 else ("were", "have")
+        say(f"{some(told.failed)} {was} said to be beyond measuring, and {has} a label now.")
     if told.stop:
         say(f"{told.stop}.", lead="Time to stop:")
 
@@ -167,9 +172,16 @@ def fail(
     pool: PoolPath = None,
 ) -> None:
     """Say that points cannot be measured: they are never asked for again."""
+    from sketchridge.active.store import some
+
     names = _given(ids, "that cannot be measured")
-    _opened(store, pool).fail(names, by=who(by), note=note)
-    say(f"{counted(len(names), 'point')} will not be asked for again.")
+    before = _opened(store, pool).fail(names, by=who(by), note=note)
+    say(f"{counted(len(names) - len(before), 'point')} will not be asked for again.")
+    if before:
+        say(
+            f"{some(before)} failed before: what was noted then stays; to note something else, "
+            "release and fail again."
+        )
 
 
 @app.command(cls=Negatives)
@@ -180,6 +192,8 @@ def release(
     pool: PoolPath = None,
 ) -> None:
     """Let pending or failed points be asked for again."""
+    if ids and all_pending:
+        raise ValueError("Give ids to release, or --all, and not both.")
     names = None if all_pending else _given(ids, "to release, or --all")
     count = _opened(store, pool).release(names)
     say(f"{counted(count, 'point')} released.")
@@ -311,4 +325,4 @@ def _write(campaign: Campaign, frame: Any, output: Path, force: bool) -> None:
 def _given(ids: list[str] | None, what: str) -> list[str]:
     if not ids:
         raise ValueError(f"Give ids {what}.")
-    return ids
+    return list(dict.fromkeys(ids))

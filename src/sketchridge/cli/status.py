@@ -13,6 +13,8 @@ from sketchridge.cli.say import bars, console, say
 
 __all__ = ["show"]
 
+_ONE = "label or correction since is"
+
 
 def show(now: Overview) -> None:
     """Print it."""
@@ -31,7 +33,8 @@ def show(now: Overview) -> None:
             f"{now.errors[-1]:.4g} (root mean square)"
         )
     if now.unlearned:
-        say(f"{now.unlearned} labels or corrections since are learned at the next ask.")
+        some = "labels or corrections since are" if now.unlearned > 1 else _ONE
+        say(f"{now.unlearned:,} {some} learned at the next ask.")
     if now.lowest and now.highest:
         unit = f" {now.unit}" if now.unit else ""
         (worst, low), (best, high) = now.lowest, now.highest

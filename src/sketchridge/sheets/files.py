@@ -17,6 +17,7 @@ from sketchridge.words import listed, shown
 from sketchridge.writing import put
 
 __all__ = [
+    "NAMELESS",
     "SUFFIXES",
     "Sheet",
     "check_kind",
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 SUFFIXES = (".csv", ".tsv", ".xlsx", ".parquet")
+NAMELESS = ("__UNNAMED__", "_duplicated_")  # how columns without a heading begin when read
 _WORKBOOK = 2**20  # rows of a sheet of .xlsx
 _FORMULA = r"^[=+\-@\t\r]"
 _NUMBER = r"^[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?$"
@@ -77,6 +79,8 @@ def _read_parquet(path: Path) -> Sheet:
 
 def _read_text(path: Path) -> Sheet:
     text = _decoded(path.read_bytes())
+    if "\n" not in text:
+        text = text.replace("\r", "\n")  # lines end so on old Macs
     first, _, rest = text.partition("\n")
     if re.fullmatch(r"sep=.\r?", first):  # which Excel writes for itself
         text = rest
@@ -155,7 +159,7 @@ def _tidy(frame: pl.DataFrame) -> pl.DataFrame:
     nameless = [
         name
         for name in frame.columns
-        if (not name or name.startswith(("__UNNAMED__", "_duplicated_"))) and _is_empty(frame[name])
+        if (not name or name.startswith(NAMELESS)) and _is_empty(frame[name])
     ]
     frame = frame.drop(nameless)
     return frame.filter(~pl.all_horizontal(pl.all().is_null())) if frame.width else frame
