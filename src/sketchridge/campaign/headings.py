@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Sequence
 
-import numpy as np
 import polars as pl
 
 from sketchridge.sheets.files import NAMELESS
@@ -136,6 +135,5 @@ def telling_names(frame: pl.DataFrame) -> str | None:
 
 
 def _counts(column: pl.Series) -> bool:
-    values = column.to_numpy()
-    in_order = np.arange(len(values))
-    return bool((np.sort(values) - values.min() == in_order).all() and (values != in_order).any())
+    in_order = pl.int_range(len(column), eager=True)
+    return bool((column.sort() - column.min() == in_order).all() and (column != in_order).any())
