@@ -268,7 +268,7 @@ def test_all_are_released_and_each_can_be_taken_again(page):
 
 
 def test_a_point_that_was_never_released(page):
-    assert "were never released" in page.send("/points/0/again", {})
+    assert "was never released" in page.send("/points/0/again", {})
 
 
 @pytest.mark.parametrize("path", ["/points/99999", "/points/x", "/points/0/explode", "/x.csv"])
