@@ -21,8 +21,9 @@ def show(now: Overview) -> None:
     extras = [f"{now.failed:,} failed"] if now.failed else []
     extras += [f"{now.corrected:,} corrected"] if now.corrected else []
     more = f" ({', '.join(extras)})" if extras else ""
+    noun = "label" if now.labels == 1 else "labels"
     say(
-        f"labels and {now.pending} pending of {now.size:,} points{more}.",
+        f"{noun} and {now.pending} pending of {now.size:,} points{more}.",
         lead=f"{now.labels:,}",
     )
     if now.history:
