@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sketchridge.paper.experiments import EXPERIMENTS
+from sketchridge.paper.options import Options
 from sketchridge.paper.readings.growing import _probability
 from sketchridge.paper.readings.quotes import QUOTES
 from sketchridge.paper.readings.real import RealReading
@@ -334,6 +335,24 @@ def test_claims_of_real_data_can_hold_fail_and_tie(source):
             assert all("North America" in claim.measured for claim in claims)
     names = set(experiment.figures(fake_real(0.0)))
     assert names == {experiment.name, f"{experiment.name}-learned", f"{experiment.name}-automatic"}
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "said"),
+    [
+        ("flights", "flights from New York in 2013", "Flights from New York in 2013, not the"),
+        ("flights", "flights of January to April 2008", ""),
+        ("weather", "weather of North America", "Weather of North America, not the paper's data."),
+    ],
+)
+def test_other_data_are_named_in_title_rows_and_settings(source, name, said):
+    experiment = RealReading(source)
+    rows = [{**row, "data": name} for row in fake_real(0.0)]
+    assert all(claim.measured.startswith(said) for claim in experiment.claims(rows))
+    assert said or not any("not the paper's data" in c.measured for c in experiment.claims(rows))
+    assert f"Data: {name}." in experiment.described(rows, Options())
+    assert ("New York" in experiment.heading(rows)) == ("New York" in name)
+    assert experiment.heading([]) == experiment.title
 
 
 def test_a_target_at_which_campaigns_begin_decides_nothing():

@@ -6,6 +6,7 @@ import csv
 import json
 import sys
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ class SquareRows:
     """Cells that leave a trace each time they run."""
 
     takes = frozenset({"repetitions"})
+    reads = ""
 
     def __init__(
         self, folder: Path, *, alone: bool = False, fails: int | None = None, missing: bool = False
@@ -115,6 +117,27 @@ def test_a_change_of_the_code_starts_again_and_one_of_a_reading_does_not(tmp_pat
         files = code.sources(type(experiment.maker).__module__)
         assert not any("readings" in path.parts or path.name == "report.py" for path in files)
         assert any(path.name in ("sketches.py", "algebra.py") for path in files)
+
+
+def test_other_data_start_again(tmp_path):
+    """Cells of the flights from New York are not those of a folder with other flights."""
+    folder, other = tmp_path / "2008", tmp_path / "other"
+    for where, seed in ((folder, 0), (other, 1)):
+        where.mkdir()
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 99, (9000, 8)).astype(float)
+        np.savez(where / "flights.npz", X=X, y=X[:, 0] + rng.standard_normal(9000))
+    experiment = EXPERIMENTS["fig4"]
+    options = Options(repetitions=1, n=(6000,), m=(8,))
+    paths = [
+        {task.path for task in runner._tasks(experiment, tmp_path, options, data)}
+        for data in (None, folder, other, folder)
+    ]
+    assert paths[1] == paths[3]
+    assert all(not one & two for one, two in combinations(paths[:3], 2))
+    np.savez(folder / "flights.npz", X=X + 1, y=X[:, 0])
+    changed = {task.path for task in runner._tasks(experiment, tmp_path, options, folder)}
+    assert not changed & paths[1]
 
 
 def test_the_fingerprint_follows_every_import(tmp_path, monkeypatch):

@@ -30,6 +30,10 @@ class Maker(Protocol):
         """Which options it knows: "repetitions", "n", "m", "backend"."""
 
     @property
+    def reads(self) -> str:
+        """Which data set it reads: "flights", "weather" or none."""
+
+    @property
     def alone(self) -> bool:
         """Whether its times are results, so that nothing may run beside it."""
 
@@ -55,6 +59,14 @@ class Experiment(ABC):
     def figures(self, rows: Sequence[Row]) -> dict[str, Figure]:
         """All pictures, by the names of their files."""
         return {self.name: self.figure(rows)}
+
+    def heading(self, rows: Sequence[Row]) -> str:
+        """The title of what was run; another where the data are not the usual ones."""
+        return self.title
+
+    def described(self, rows: Sequence[Row], options: Options) -> str:
+        """The choices, as they were made in this run."""
+        return self.choices
 
     @abstractmethod
     def claims(self, rows: Sequence[Row]) -> list[Claim]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from sketchridge.paper.base import Experiment, Row
+from sketchridge.paper.options import Options
 from sketchridge.paper.readings.curves import Curves
 from sketchridge.paper.readings.quotes import QUOTES
 from sketchridge.paper.readings.real_pictures import RealPictures, curves_of, relative
@@ -23,6 +25,11 @@ __all__ = ["RealReading"]
 MARGIN = 0.5  # percent
 TARGET = 1.01  # times the error of the whole pool
 PAPERS = ("labels", "pool")
+USUAL = {
+    "flights": ("flights of January to April 2008", "flights of 2008"),
+    "weather": ("weather of North America",),
+}
+PAPERS_DATA = {"flights": USUAL["flights"], "weather": ()}
 
 
 class RealReading(Experiment):
@@ -58,10 +65,27 @@ class RealReading(Experiment):
         self.title = words[source]
         self.maker = Real(source)
 
+    def heading(self, rows: Sequence[Row]) -> str:
+        """With the data set, where it is not the usual one."""
+        name = _origin(rows)
+        usual = name in ("", *USUAL[self.source.name])
+        return self.title if usual else f"{self.title.partition(':')[0]}, but with {name}"
+
+    def described(self, rows: Sequence[Row], options: Options) -> str:
+        name = _origin(rows) or "not named in the table"
+        return f"Data: {name}. {super().described(rows, options)}"
+
+    def _departure(self, rows: Sequence[Row]) -> str:
+        """What is said before every number of data that are not the paper's."""
+        name = _origin(rows)
+        if name in ("", *PAPERS_DATA[self.source.name]):
+            return "" if self.source.name == "flights" else "North America, not the paper's data. "
+        return f"{name[0].upper()}{name[1:]}, not the paper's data. "
+
     # Pictures
 
     def figures(self, rows: Sequence[Row]) -> dict[str, Figure]:
-        pictures = RealPictures(self.source, self.title)
+        pictures = RealPictures(self.source, self.heading(rows))
         found = {self.name: pictures.main(rows)}
         curves = curves_of(rows, "rmse")
         if f"V2, {MODELS['learned']}" in curves:
@@ -71,13 +95,13 @@ class RealReading(Experiment):
         return found
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        return RealPictures(self.source, self.title).main(rows)
+        return RealPictures(self.source, self.heading(rows)).main(rows)
 
     # Claims
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
         curves = curves_of(rows, "rmse")
-        return [
+        claims = [
             self._faster(curves),
             *([self._reached(curves), self._memory()] if self.source.name == "flights" else []),
             self._few_iterations(curves),
@@ -86,6 +110,8 @@ class RealReading(Experiment):
             self._automatic(curves, curves_of(rows, "m")),
             self._learned(curves),
         ]
+        said = self._departure(rows)
+        return [replace(claim, measured=f"{said}{claim.measured}") for claim in claims]
 
     @property
     def _quote(self) -> tuple[str, str]:
@@ -120,15 +146,10 @@ class RealReading(Experiment):
             *self._quote,
             "difference of RMSE in % of uniform's (negative: V2 lower), mean over the rounds "
             f"before half of the pool (margin {MARGIN:g}%)",
-            f"{self._data}{measured}. In the last round: {listed(ends)}",
+            f"{measured}. In the last round: {listed(ends)}",
             verdict,
             f"{_all_within(found.values())}{self._levels(curves)}{self._larger(curves)}",
         )
-
-    @property
-    def _data(self) -> str:
-        """What is said of data that are not the paper's."""
-        return "North America, not the paper's data. " if self.source.name == "weather" else ""
 
     def _last(self, curves: Curves, model: str) -> int:
         return curves.rounds(f"V2, {MODELS[model]}")[-1]
@@ -226,7 +247,7 @@ class RealReading(Experiment):
             *QUOTES["extra_bias"],
             "difference of RMSE in %, V2 by weights against the largest V2, mean over rounds 1–5 "
             f"(registered: margin {MARGIN:g}%)",
-            self._data + listed({name: _said(e) for name, e in found.items()}),
+            listed({name: _said(e) for name, e in found.items()}),
             SHOWN,
             "Not judged: that the points of the largest V2 are a cluster outside of the majority, "
             "which the sentence supposes, is not shown of these data.",
@@ -239,7 +260,7 @@ class RealReading(Experiment):
             "",
             "(Not the paper's, and not registered.) Other scores at the paper's m.",
             "difference of RMSE in % of uniform's, mean over rounds, m = ⌈log n⌉ with n the labels",
-            self._data + listed(self._against_uniform(curves, "labels", ("gp", "V2-top"))),
+            listed(self._against_uniform(curves, "labels", ("gp", "V2-top"))),
             SHOWN,
         )
 
@@ -249,7 +270,7 @@ class RealReading(Experiment):
             "",
             "(Not the paper's.) Sampling by scores is better than uniform sampling with m fixed.",
             "difference of RMSE in % of uniform's, mean over rounds (judged: V2)",
-            self._data + listed(self._against_uniform(curves, "fixed", ("V2", "gp", "V2-top"))),
+            listed(self._against_uniform(curves, "fixed", ("V2", "gp", "V2-top"))),
             _judged(self._area(curves, "fixed")),
         )
 
@@ -261,7 +282,7 @@ class RealReading(Experiment):
             "(Not the paper's.) Sampling by scores is better than uniform sampling with the "
             "automatic sketch.",
             "difference of RMSE in % of uniform's, mean over rounds (registered: shown apart)",
-            self._data + listed(self._against_uniform(curves, "auto", ("V2",))),
+            listed(self._against_uniform(curves, "auto", ("V2",))),
             SHOWN,
             _sizes_compared(sizes),
         )
@@ -304,9 +325,14 @@ class RealReading(Experiment):
             "",
             "(Not the paper's.) With a better model sampling by V2 gains more.",
             "difference to uniform in %, with learned bandwidths minus without",
-            self._data + measured,
+            measured,
             verdict,
         )
+
+
+def _origin(rows: Sequence[Row]) -> str:
+    """The data set as the rows name it; tables of before it was written down name none."""
+    return " and ".join(sorted({str(row["data"]) for row in rows if "data" in row}))
 
 
 def _sizes_compared(sizes: Curves) -> str:

@@ -28,6 +28,7 @@ class Formulas:
     """Rows of a name and a value: residuals of identities, ratios of variances, T²/λ."""
 
     takes = frozenset({"repetitions", "n"})
+    reads = ""
     alone = False
 
     def cells(self, options: Options) -> list[dict]:

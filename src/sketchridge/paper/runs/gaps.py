@@ -139,6 +139,7 @@ class Gaps:
     decay: str
     varies: str
     takes = frozenset({"repetitions", "n"})
+    reads = ""
     alone = False
 
     def cells(self, options: Options) -> list[dict]:

@@ -32,6 +32,7 @@ class Mixture:
     """Points of the first repetition; of the others the median of |V2/V1 − 1|."""
 
     takes = frozenset({"repetitions", "n", "m"})
+    reads = ""
     alone = False
 
     def cells(self, options: Options) -> list[dict]:

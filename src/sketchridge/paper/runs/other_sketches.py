@@ -38,6 +38,7 @@ class OtherSketches:
     """The gap in units of sup V1, and A1 (i), for sketches of m = ⌈multiple · s_λ⌉ rows."""
 
     takes = frozenset({"repetitions", "n"})
+    reads = ""
     alone = False
 
     def cells(self, options: Options) -> list[dict]:

@@ -157,6 +157,7 @@ class Synthetic:
 
     setting: int
     takes = frozenset({"repetitions", "n"})
+    reads = ""
     alone = False
 
     def cells(self, options: Options) -> list[dict]:

@@ -32,6 +32,7 @@ class Timing:
     """From the data to one variance, by the printed formulas and by this library."""
 
     takes = frozenset({"repetitions", "n", "m", "backend"})
+    reads = ""
     alone = True
 
     def cells(self, options: Options) -> list[dict]:
@@ -63,6 +64,7 @@ class Update:
     """Appending n_s points to a sketch of n, against starting again."""
 
     takes = frozenset({"repetitions", "n", "m", "backend"})
+    reads = ""
     alone = True
 
     def cells(self, options: Options) -> list[dict]:
