@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import sys
+import time
 from collections.abc import Sequence
 from itertools import combinations
+from multiprocessing import active_children
 from pathlib import Path
 
 import numpy as np
@@ -33,9 +35,16 @@ class SquareRows:
     reads = ""
 
     def __init__(
-        self, folder: Path, *, alone: bool = False, fails: int | None = None, missing: bool = False
+        self,
+        folder: Path,
+        *,
+        alone: bool = False,
+        fails: int | None = None,
+        missing: bool = False,
+        seconds: float = 0.0,
     ) -> None:
         self.folder = folder
+        self.seconds = seconds
         self.alone = alone
         self.fails = fails
         self.missing = missing
@@ -48,6 +57,7 @@ class SquareRows:
             raise FileNotFoundError("no squares here")
         if cell["x"] == self.fails:
             raise KeyboardInterrupt
+        time.sleep(self.seconds)
         with (self.folder / f"trace-{cell['x']}").open("a") as trace:
             trace.write("x")
         return [{"x": cell["x"], "square": cell["x"] ** 2, "data": str(data)}]
@@ -106,6 +116,30 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
     assert [row["square"] for row in result.rows] == [0, 1, 4]
     assert (tmp_path / "trace-0").read_text() == "x"
     assert not list(tmp_path.rglob("*.part"))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_interruption_stops_a_run_of_many_cells(tmp_path, jobs):
+    """The signal reaches the main process alone; 40 cells of half a second would take 20 s."""
+
+    def interrupted(name, done, total):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_experiments(
+            [Squares(tmp_path, seconds=0.5)],
+            tmp_path,
+            options=Options(repetitions=40),
+            data=None,
+            jobs=jobs,
+            say=interrupted,
+        )
+    kept = len(list(tmp_path.glob("cells/squares/*.json")))
+    time.sleep(2.0)
+    assert 3 <= kept <= 2 + 2 * jobs
+    assert len(list(tmp_path.glob("cells/squares/*.json"))) == kept
+    assert not active_children()
 
 
 def test_a_change_of_the_code_starts_again_and_one_of_a_reading_does_not(tmp_path, monkeypatch):

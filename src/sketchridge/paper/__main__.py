@@ -71,3 +71,5 @@ if __name__ == "__main__":
         main()
     except (ValueError, OSError, ImportError) as error:
         sys.exit(f"Error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("Interrupted: finished cells are kept, and the same command goes on from there.")

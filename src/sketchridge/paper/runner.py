@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
@@ -188,18 +188,26 @@ def _run_together(
     stop: float | None,
     collect: Callable[[Task, Callable[[], bool]], None],
 ) -> None:
-    """Run tasks in processes."""
+    """Run tasks in processes; where the run is interrupted, those that work are ended.
+
+    What they were at is not kept, since a cell is written whole; without that the run would go on
+    until they were done with it and with the cells they had been given beyond it.
+    """
     if not tasks:
         return
     workers = min(jobs, len(tasks), _MOST_WORKERS)
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    others = set(active_children())
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    try:
         futures = {pool.submit(_in_time, task, data, stop): task for task in tasks}
-        try:
-            for future in as_completed(futures):
-                collect(futures[future], future.result)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for future in as_completed(futures):
+            collect(futures[future], future.result)
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in set(active_children()) - others:
+            process.terminate()
+        raise
+    pool.shutdown()
 
 
 def _in_time(task: Task, data: Path | None, stop: float | None) -> bool:
