@@ -57,6 +57,14 @@ def test_estimates():
     assert Estimate(1.0, 0.5, 2.0) * -1 == Estimate(-1.0, -2.0, -0.5)
 
 
+def test_fewer_than_three_sizes_have_no_rate():
+    assert np.isnan(rate([100], [5.0]).mean)
+    assert (rate([100], [5.0]).low, rate([100], [5.0]).high) == (-np.inf, np.inf)
+    assert rate([100, 100, 100], [5.0, 5.0, 5.0]).high == np.inf
+    assert rate([100, 200], [5.0, 5.0]).high == np.inf
+    assert rate([100, 200], [1.0, 0.5]).mean == pytest.approx(-1)
+
+
 def test_repetitions_are_drawn_again():
     values = np.random.default_rng(1).normal(size=(100, 2)) + 5
     found = bootstrap(values, lambda some: float(some[:, 0].mean()))
@@ -166,6 +174,19 @@ def test_rates_can_hold_fail_and_be_those_of_the_theorem(name):
     assert verdict_of("s_λ", fast) == HOLDS
     assert verdict_of("A1 (ii)", fast) == HOLDS
     assert verdict_of("averaged", fast) == HOLDS
+
+
+@pytest.mark.parametrize("sizes", [(50,), (50, 100)])
+def test_a_law_of_n_is_open_where_there_are_one_or_two_sizes(sizes):
+    experiment = EXPERIMENTS["fig1a"]
+    few = [
+        r
+        for r in fake_gaps(experiment, lambda n: 1 / n)
+        if r["lambda_is"] == "spectrum" or r["n"] in sizes
+    ]
+    claims = experiment.claims(few)
+    names = ("rate 1/n", "the scaling", "bound of the example", "consistent", "A1 (ii)")
+    assert [verdict_of(name, claims) for name in names] == [OPEN] * 5
 
 
 def test_the_share_of_an_assumption_is_shown_and_not_judged():
@@ -397,6 +418,9 @@ def test_orders_of_growth_can_hold_and_fail():
         ]
         assert verdict_of("O(m n n_s)", EXPERIMENTS["update"].claims(rows)) == expected
         assert EXPERIMENTS["update"].figure(rows).axes
+        one = [r for r in rows if r["varies"] != "n" or r["n"] == 100]
+        assert verdict_of("O(m n n_s)", EXPERIMENTS["update"].claims(one)) != HOLDS
+        assert verdict_of("O(n³) to O(mn)", EXPERIMENTS["update"].claims(one)) == OPEN
     for ratio, advantage in ((30, HOLDS), (3, HOLDS), (0.5, FAILS)):
         rows = [
             {"n": n, "way": f"{v}, {how}", "seconds": (ratio if v == "V1" else 1) * n**2 * 1e-8}
@@ -531,6 +555,8 @@ def test_the_mixture_is_judged_by_falling_intervals():
     claims = EXPERIMENTS["fig2"].claims
     assert claims(rows((0.5, 0.1, 0.01)))[0].verdict == HOLDS
     assert claims(rows((0.1, 0.5, 0.01)))[0].verdict == FAILS
+    one = [row for row in rows((0.5, 0.1, 0.01)) if row["m"] == 30]
+    assert claims(one)[0].verdict == OPEN
 
 
 # The whole
