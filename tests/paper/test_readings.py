@@ -402,7 +402,32 @@ def test_other_scores_at_the_papers_m_are_shown_with_their_repetitions():
     claim = next(c for c in RealReading("flights").claims(rows) if "gp and V2-top" in c.name)
     assert claim.verdict == SHOWN
     assert not claim.line
-    assert "gp, 3 repetitions: 0 [0, 0]%; V2-top, 5 repetitions: 0 [0, 0]%" in claim.measured
+    assert "on the 3 repetitions that have all of them: V2: 0 [0, 0]%; gp: 0 [" in claim.measured
+
+
+def test_strategies_are_compared_on_the_same_seeds():
+    """V2 gains 5% in the seeds that gp has, and loses 5% in the others."""
+    rows = [r for r in fake_real(0.0) if r["strategy"] != "gp" or r["seed"] < 3]
+    rows = [r for r in rows if r["model"] != "learned" or r["seed"] < 3]
+    for row in rows:
+        if row["strategy"] == "V2":
+            row["rmse"] *= 0.95 if row["seed"] < 3 else 1.05
+    experiment = RealReading("flights")
+    claim = next(c for c in experiment.claims(rows) if "against uniform, m fixed" in c.name)
+    assert "V2, 5 repetitions: -1" in claim.measured
+    assert "on the 3 repetitions that have all of them: V2: -5 [-5, -5]%" in claim.measured
+    assert "In those 3 V2's difference is -5.00% to -5.00%" in claim.remark
+    assert "its other 2 repetitions +5.00% to +5.00%, on average +5.00%" in claim.remark
+    for panel in ("fig4", "fig4-learned"):
+        axes = experiment.figures(rows)[panel].axes[-1]
+        lines = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
+        fixed = next(label for label in lines if label.startswith("m fixed, ") and "m" in label)
+        count = 3 if "learned" in panel else 5
+        assert all(
+            label.endswith(f"{count} repetitions") for label in lines if label.startswith("m")
+        )
+        if count == 3:
+            assert np.allclose(lines[fixed], -5)
 
 
 # Times and sketches

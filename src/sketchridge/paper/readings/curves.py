@@ -75,12 +75,15 @@ class Curves:
         }
 
     def differences(
-        self, one: str, other: str, rounds: Sequence[int], between: Callable[[Array, Array], Array]
+        self,
+        one: str,
+        other: str,
+        rounds: Sequence[int],
+        between: Callable[[Array, Array], Array],
+        seeds: Sequence[int] | None = None,
     ) -> Array:
-        """By seed, the mean over rounds of what is between the two."""
+        """By seed, the mean over rounds of what is between the two; for all seeds or some."""
+        some = self.seeds(one, other) if seeds is None else seeds
         return np.array(
-            [
-                between(self.of(one, seed, rounds), self.of(other, seed, rounds)).mean()
-                for seed in self.seeds(one, other)
-            ]
+            [between(self.of(one, s, rounds), self.of(other, s, rounds)).mean() for s in some]
         )

@@ -83,13 +83,21 @@ class RealPictures:
     def _rounds(self) -> str:
         return f"round (of {self.source.batch:,} labels)"
 
-    def _differences(self, ax: Axes, curves: Curves, models: Sequence[str]) -> None:
+    def _differences(
+        self,
+        ax: Axes,
+        curves: Curves,
+        models: Sequence[str],
+        seeds: Sequence[int] | None = None,
+    ) -> None:
+        """On these seeds; else each line on all it has, which its label then says."""
         lines: dict[str, dict[float, Estimate]] = {}
         for model in models:
             one, other = f"V2, {MODELS[model]}", f"uniform, {MODELS[model]}"
             if one in curves and other in curves:
-                lines[MODELS[model]] = {
-                    r: arithmetic(curves.differences(one, other, [r], relative))
+                some = curves.seeds(one, other) if seeds is None else seeds
+                lines[f"{MODELS[model]}, {len(some)} repetitions"] = {
+                    r: arithmetic(curves.differences(one, other, [r], relative, some))
                     for r in curves.rounds(one)[1:]
                 }
         bands(ax, lines, colors=COLORS[4:])
@@ -118,7 +126,7 @@ class RealPictures:
         label = f"RMSE in {self.source.unit}"
         title = f"m fixed\n{len(seeds)} repetitions, 95% bands without their levels"
         finish(axes[0], title=title, xlabel=self._rounds, ylabel=label)
-        self._differences(axes[1], curves, ("learned", "fixed"))
+        self._differences(axes[1], curves, ("learned", "fixed"), seeds)
         return figure
 
     def automatic(self, rows: Sequence[Row], curves: Curves) -> Figure:
