@@ -381,6 +381,8 @@ def test_a_target_at_which_campaigns_begin_decides_nothing():
     claim = next(c for c in RealReading("flights").claims(rows) if "rounds to" in c.name)
     assert claim.verdict == OPEN
     assert "5 of 5 campaigns are there at round 0" in claim.remark
+    own = "by campaign, rounds to its own line: 0.0 (V2) and 0.0 (uniform), 0 [0, 0]; to within"
+    assert own in claim.remark
 
 
 def test_the_automatic_sketch_is_not_judged_and_its_sizes_are_said():
