@@ -14,6 +14,7 @@ from sketchridge.paper.readings.quotes import QUOTES
 from sketchridge.paper.readings.real import RealReading
 from sketchridge.paper.readings.synthetic import SyntheticReading
 from sketchridge.paper.report import counted
+from sketchridge.paper.runs.gaps import DECAYS
 from sketchridge.paper.runs.real import MODELS, WHOLE
 from sketchridge.paper.runs.synthetic import STRATEGIES
 from sketchridge.paper.statistics import Estimate, arithmetic, bootstrap, geometric, rate, share
@@ -155,7 +156,8 @@ def fake_gaps(experiment, law, *, scatter=0.01):
         for n in (10**4, 10**6, 10**8, 10**10):
             size = {"polynomial": n**0.2, "gaussian": np.log(n) ** 0.5}[decay.decay]
             spectrum = {"kernel": rows[0]["kernel"], "lambda_is": "spectrum", "m_is": "none"}
-            rows.append({**spectrum, "value": n, "n": n, "s_lambda": size})
+            lam = DECAYS[decay.decay].lam(n)
+            rows.append({**spectrum, "value": n, "n": n, "lambda": lam, "s_lambda": size})
     return rows
 
 
@@ -187,6 +189,31 @@ def test_a_law_of_n_is_open_where_there_are_one_or_two_sizes(sizes):
     claims = experiment.claims(few)
     names = ("rate 1/n", "the scaling", "bound of the example", "consistent", "A1 (ii)")
     assert [verdict_of(name, claims) for name in names] == [OPEN] * 5
+
+
+def test_the_order_of_s_is_told_from_the_decay_it_follows_from():
+    """Where s_λ grows faster than (log n)^(1/2), it is p = 2 that fails and not the conclusion."""
+    experiment = EXPERIMENTS["fig1b"]
+    rows = [
+        {**r, "s_lambda": np.log(r["n"]) ** 0.75} if r["lambda_is"] == "spectrum" else r
+        for r in fake_gaps(experiment, lambda n: 1 / n)
+    ]
+    claim = next(c for c in experiment.claims(rows) if c.name == "fig1b: s_λ")
+    assert claim.verdict == (
+        f"{DEPENDS}: does not hold with the kernel's eigenvalues; holds with eigenvalues "
+        "e^(−αk^p) with p = 2"
+    )
+    values = [
+        {"decay": "gaussian", "n": 0, "name": "eigenvalue", "rank": k, "value": float(v)}
+        for k in range(3, 13)
+        for v in [np.exp(-(k**2 if k < 6 else 36 * (k / 6) ** 1.7))]
+    ]
+    others = [r for r in fake_formulas() if r["name"] != "eigenvalue" or r["decay"] != "gaussian"]
+    claims = EXPERIMENTS["formulas"].claims(others + values)
+    both = next(c for c in claims if "eigenvalues of the Gaussian" in c.name)
+    assert "holds with k = 3 … 12" in both.verdict
+    assert "does not hold with k = 6 … 12" in both.verdict
+    assert "where s_λ is under fig1b: 1.7" in both.measured
 
 
 def test_the_share_of_an_assumption_is_shown_and_not_judged():

@@ -21,6 +21,7 @@ from sketchridge.paper.verdicts import (
     all_of,
     below,
     by_reading,
+    judged,
     listed,
     within,
 )
@@ -226,16 +227,24 @@ class FormulasReading(Experiment):
 
     def _gaussian(self, rows: Sequence[Row]) -> Claim:
         ranks, values = _eigenvalues(rows, "gaussian")
-        power = rate(ranks, -np.log(values)).mean
+        found = {
+            words: rate(ranks[ranks >= first], -np.log(values[ranks >= first])).mean
+            for words, first in (
+                ("k = 3 … 12, as registered", 3),
+                ("k = 6 … 12, where s_λ is under fig1b", 6),
+            )
+        }
         late = rate(ranks[-5:], -np.log(values[-5:])).mean
         return self._claim(
             "eigenvalues of the Gaussian kernel",
             "decay_gaussian",
-            "local exponent p of −log(μ_k/μ_1) over k = 3 … 12 (holds: within 2 ± 0.2)",
-            f"{power:.3g}",
-            within(Estimate(power, power, power), 1.8, 2.2),
+            "local exponent p of −log(μ_k/μ_1) (holds: within 2 ± 0.2)",
+            *judged(
+                {words: f"{power:.3g}" for words, power in found.items()},
+                {w: within(Estimate(p, p, p), 1.8, 2.2) for w, p in found.items()},
+            ),
             f"No seed enters. Over k = 8 … 12 it is {late:.3g}: on an interval the exponent falls "
-            "further with k, see s_λ under fig1b.",
+            "further with k, so the verdict depends on the range.",
         )
 
 

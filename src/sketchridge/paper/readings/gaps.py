@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sketchridge.paper.base import Experiment, Row, groups
+from sketchridge.paper.readings.dimension import dimension_claim
 from sketchridge.paper.readings.gap_pictures import (
     AXES,
     LAMBDAS,
@@ -204,22 +205,8 @@ class SupGap(Experiment):
         )
 
     def _dimension(self, rows: Sequence[Row]) -> Claim:
-        """s_λ at the optimal λ grows as the examples say."""
-        polynomial = self.decay == "polynomial"
-        target, near = (1 / 5, 0.05) if polynomial else (1 / 2, 0.1)
         part = [r for r in rows if (r["kernel"], r["lambda_is"]) == (self.kernel, "spectrum")]
-        n = np.array([r["n"] for r in part], dtype=float)
-        found = rate(n if polynomial else np.log(n), [r["s_lambda"] for r in part]).mean
-        return self._claim(
-            "s_λ",
-            f"s_{self.decay}",
-            f"exponent of {'n' if polynomial else 'log n'} of s_λ at the optimal λ, n = 10⁴ … "
-            f"10¹⁰ (holds: within {target:g} ± {near:g})",
-            f"{found:.3g} over s_λ = {part[0]['s_lambda']:g} to {part[-1]['s_lambda']:g}",
-            within(Estimate(found, found, found), target - near, target + near),
-            "A local exponent of a step function: no seed enters, so there is no interval. By the "
-            "eigenvalues of the kernel on an even grid.",
-        )
+        return dimension_claim(self.name, self.decay, part)
 
     def _optimal(self, rows: Sequence[Row]) -> Claim:
         """No criterion is named: what an optimal m and gap could mean is put side by side."""
