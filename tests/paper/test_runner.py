@@ -14,12 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sketchridge.backends import BACKENDS
 from sketchridge.paper import __main__ as plain
 from sketchridge.paper import code, runner
 from sketchridge.paper.base import Experiment, groups
-from sketchridge.paper.command import Request, reproduce
+from sketchridge.paper.command import Request, left_out, reproduce
 from sketchridge.paper.experiments import EXPERIMENTS
-from sketchridge.paper.options import FRESH, Options
+from sketchridge.paper.options import BACKEND_HELP, FRESH, Options
 from sketchridge.paper.report import write_report
 from sketchridge.paper.runner import read_results, run_experiments
 from sketchridge.paper.runs import real
@@ -70,6 +71,9 @@ class Squares(Experiment):
 
     def __init__(self, folder: Path, **options) -> None:
         self.maker = SquareRows(folder, **options)
+
+    def sizes(self, options):
+        return {}
 
     def figure(self, rows: Sequence[dict]):
         figure, (ax,) = new_figure()
@@ -220,6 +224,7 @@ def test_missing_data_are_a_remark_and_not_the_end(tmp_path):
     assert result.missing == "no squares here"
     assert result.rows == told == []
     path = write_report([result], tmp_path, options=Options(), command="x", commit="y")
+    assert left_out([result]) == "Nothing was run of squares: the report is without them."
     assert "Not run: no squares here" in path.read_text()
 
 
@@ -355,12 +360,66 @@ def test_full_runs_draw_fresh_seeds():
         ({"names": ["fig2"], "options": Options(repetitions=0)}, "--repetitions must be positive"),
         ({"names": ["fig2"], "jobs": 0}, "--jobs must be positive"),
         ({"names": ["fig2"], "options": Options(n=(5, 6))}, "This figure has one n, got 5, 6"),
+        (
+            {"names": ["fig2"], "options": Options(m=(9999,))},
+            "Figure 2 has 500 points: a",
+        ),
+        ({"names": ["timing"], "options": Options(n=(10,), m=(5000,))}, "has 10 points: a sketch"),
+        ({"names": ["update"], "options": Options(n=(20,))}, "has 20 points: a sketch of 30 rows"),
+        ({"names": ["fig4"], "options": Options(n=(20,))}, "A pool of 20 is less than four"),
+        ({"names": ["fig4"], "options": Options(n=(6000,), m=(5000,))}, "has 3,000 points: a"),
+        ({"names": ["fig3-1"], "options": Options(n=(50,))}, "Figure 3 labels 1600 points"),
+        ({"names": ["fig1a"], "options": Options(n=(3, 50))}, "--n must be at least 20"),
     ],
 )
 def test_what_cannot_be_had_is_said_before_any_work(options, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         reproduce(Request(out=tmp_path, **options), lambda *args: None)
-    assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.rglob("*.html"))
+    assert not list(tmp_path.rglob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"names": ["fig1a", "fig2"], "report_only": True}, "There is nothing to report. fig1a: "),
+        ({"names": ["fig5"]}, "Nothing was run. fig5: load_weather needs a folder"),
+    ],
+)
+def test_there_is_no_report_of_nothing(options, message, tmp_path):
+    with pytest.raises(FileNotFoundError, match=message):
+        reproduce(Request(out=tmp_path, **options), lambda *args: None)
+    assert not list(tmp_path.rglob("*.html"))
+
+
+SIZES = {
+    "fig1a": (Options(repetitions=3, n=(60, 90)), ("n = 60 to 90,", "3 repetitions")),
+    "fig1c": (Options(n=(300,)), ("n = 300,", "40 repetitions")),
+    "fig2": (Options(repetitions=3, n=(60,), m=(5,)), ("n = 60, m = 5, 3 repetitions",)),
+    "fig3-2": (Options(repetitions=3, n=(1700,)), ("pool of 1,700", "42 minority", "(m = 8)")),
+    "fig4": (
+        Options(repetitions=1, n=(6000,), m=(8,)),
+        ("pool of 6,000", "each of 2 rounds", "50% of the pool", "m = 8,", "1 with the paper's"),
+    ),
+    "fig5": (Options(full=True), ("pool of 10,000", "24 rounds", "m = 256", "10 with learned")),
+    "sketches": (Options(repetitions=3, n=(300,)), ("n = 300 points", "3 repetitions")),
+    "formulas": (Options(repetitions=3, n=(60,)), ("n = 60,", "3 repetitions")),
+    "timing": (Options(n=(100,), m=(7,)), ("n = 100, m = 7", "5 repetitions")),
+    "update": (Options(n=(100,), m=(7,)), ("n = 100 varies at m = 7", "at n = 100;")),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_the_choices_follow_the_options(name):
+    options, expected = SIZES[name]
+    text = EXPERIMENTS[name].described([], options)
+    assert [words for words in expected if words not in text] == []
+    assert "{" not in text
+
+
+def test_the_help_names_backends_and_figures():
+    takers = [e.name for e in EXPERIMENTS.values() if "backend" in e.maker.takes]
+    assert [word for word in (*BACKENDS, *takers) if word not in BACKEND_HELP] == []
 
 
 def test_without_the_packages_of_the_command_line(tmp_path, capsys, monkeypatch):

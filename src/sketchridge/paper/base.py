@@ -50,7 +50,7 @@ class Experiment(ABC):
     name: str
     title: str
     maker: Maker
-    choices: ClassVar[str]  # what the paper leaves open, and what was chosen
+    choices: ClassVar[str]  # what the paper leaves open and what was chosen; {names} are sizes
 
     @abstractmethod
     def figure(self, rows: Sequence[Row]) -> Figure:
@@ -65,8 +65,12 @@ class Experiment(ABC):
         return self.title
 
     def described(self, rows: Sequence[Row], options: Options) -> str:
-        """The choices, as they were made in this run."""
-        return self.choices
+        """The choices with the sizes of this run in them."""
+        return self.choices.format(**self.sizes(options))
+
+    @abstractmethod
+    def sizes(self, options: Options) -> dict[str, str]:
+        """In words, every size that the choices name and an option can change."""
 
     @abstractmethod
     def claims(self, rows: Sequence[Row]) -> list[Claim]:

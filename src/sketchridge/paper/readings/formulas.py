@@ -9,10 +9,12 @@ import numpy as np
 from scipy.special import erfc
 
 from sketchridge.paper.base import Experiment, Row, groups
+from sketchridge.paper.options import Options
 from sketchridge.paper.readings.drawing import bands, finish
+from sketchridge.paper.readings.gap_pictures import range_of
 from sketchridge.paper.readings.gaps import NAMES
 from sketchridge.paper.readings.quotes import QUOTES
-from sketchridge.paper.runs.formulas import MIDDLE, Formulas
+from sketchridge.paper.runs.formulas import Formulas
 from sketchridge.paper.statistics import Estimate, arithmetic, geometric, rate
 from sketchridge.paper.verdicts import (
     FAILS,
@@ -55,11 +57,21 @@ class FormulasReading(Experiment):
     title = "The formulas, and the steps of the proof"
     maker = Formulas()
     choices: ClassVar[str] = (
-        "X ~ U[0, 1], the cubic spline and the Gaussian kernel of bandwidth 0.25, λ of the optimal "
-        "rate, m by the paper's rule, n = 50 to 800. T₁ and T₂ are largest over 201 points of "
-        "[0, 1], for functions K(x, ·) divided by the largest K(x, x)^½, and over sketches with "
-        f"m ≥ s_λ. Variances over 4,000 draws of the noise at 20 points, n = {MIDDLE}."
+        "X ~ U[0, 1], the cubic spline and the Gaussian kernel of bandwidth 0.25, λ of the "
+        "optimal rate, m by the paper's rule, n = {n}, {repetitions} repetitions. T₁ and T₂ are "
+        "largest over 201 points of [0, 1], for functions K(x, ·) divided by the largest K(x, "
+        "x)^½, and over sketches with m ≥ s_λ. Variances over 4,000 draws of the noise at 20 "
+        "points, n = 200 if it is one."
     )
+
+    def sizes(self, options: Options) -> dict[str, str]:
+        cells = self.maker.cells(options)
+        drawn = [c for c in cells if c["n"]]
+        ours = [c for c in drawn if (c["decay"], c["n"]) == (drawn[0]["decay"], drawn[0]["n"])]
+        return {
+            "n": range_of(c["n"] for c in drawn),
+            "repetitions": str(sum(c["count"] for c in ours)),
+        }
 
     def figure(self, rows: Sequence[Row]) -> Figure:
         figure, axes = new_figure(3, size=(4.6, 3.9))

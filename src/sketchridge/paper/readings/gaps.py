@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sketchridge.paper.base import Experiment, Row, groups
+from sketchridge.paper.options import Options
 from sketchridge.paper.readings.dimension import dimension_claim
 from sketchridge.paper.readings.gap_pictures import (
     AXES,
@@ -52,12 +53,13 @@ class SupGap(Experiment):
     decay: str
     varies: str
     choices: ClassVar[str] = (
-        "X ~ U[0, 1], a Gaussian sketch, fresh data in each repetition; labels do not enter V1 or "
-        "V2. The supremum is over 201 points. What the paper leaves open is read in two ways: λ "
-        "of the optimal rate of Examples 1 and 2, n^(−4/5) and (log n)^(1/2)/n, and λ = 0.01 "
-        "fixed. The polynomial kernel is the cubic spline; the periodic Sobolev kernel of order 2, "
-        "which Example 1 names too, is shown beside it. The Gaussian bandwidth is 0.25, as in the "
-        "appendix. Means are arithmetic (what the paper presumably shows) and geometric."
+        "X ~ U[0, 1], n = {n}, a Gaussian sketch, fresh data in each of {repetitions} "
+        "repetitions; labels do not enter V1 or V2. The supremum is over 201 points. What the "
+        "paper leaves open is read in two ways: λ of the optimal rate of Examples 1 and 2, "
+        "n^(−4/5) and (log n)^(1/2)/n, and λ = 0.01 fixed. The polynomial kernel is the cubic "
+        "spline; the periodic Sobolev kernel of order 2, which Example 1 names too, is shown "
+        "beside it. The Gaussian bandwidth is 0.25, as in the appendix. Means are arithmetic "
+        "(what the paper presumably shows) and geometric."
     )
 
     @property
@@ -75,6 +77,15 @@ class SupGap(Experiment):
 
     def figure(self, rows: Sequence[Row]) -> Figure:
         return gap_figure(self.title, self.varies, DECAYS[self.decay].kernels, rows)
+
+    def sizes(self, options: Options) -> dict[str, str]:
+        cells = [c for c in self.maker.cells(options) if c["value"] != "spectrum"]
+        ours = [c for c in cells if (c["kernel"], c["value"]) == (self.kernel, cells[0]["value"])]
+        of = "value" if self.varies == "n" else "n"
+        return {
+            "n": range_of(int(c[of]) for c in cells),
+            "repetitions": str(sum(c["count"] for c in ours)),
+        }
 
     # Claims
 

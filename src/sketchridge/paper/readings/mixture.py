@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from sketchridge.paper.base import Experiment, Row, groups
+from sketchridge.paper.options import Options
 from sketchridge.paper.readings.drawing import COLORS, finish
 from sketchridge.paper.readings.quotes import QUOTES
 from sketchridge.paper.runs.mixture import READINGS, SIZES, Mixture
@@ -30,13 +31,23 @@ class MixtureReading(Experiment):
     """V1 and V2 at the test points, for three projection dimensions and two readings."""
 
     name = "fig2"
-    title = "Figure 2: V1 and V2 at 50 points of a mixture, n = 500"
+    title = "Figure 2: V1 and V2 at 50 points of a mixture"
     maker = Mixture()
     choices: ClassVar[str] = (
-        "X ~ ½N(0.5, 0.5) + ½N(5, 5): the second parameter is read as a standard deviation, as R's "
-        "rnorm has it (above), and as a variance (below). λ = (log n)^(1/2)/n as in Example 2; "
-        "bandwidth 1; fresh data and sketch in each repetition; the points are those of the first."
+        "X ~ ½N(0.5, 0.5) + ½N(5, 5), n = {n}, m = {m}, {repetitions} repetitions: the second "
+        "parameter is read as a standard deviation, as R's rnorm has it (above), and as a "
+        "variance (below). λ = (log n)^(1/2)/n as in Example 2; bandwidth 1; fresh data and "
+        "sketch in each repetition; the points are those of the first."
     )
+
+    def sizes(self, options: Options) -> dict[str, str]:
+        cells = self.maker.cells(options)
+        ours = [c for c in cells if c["second_is"] == cells[0]["second_is"]]
+        return {
+            "n": f"{cells[0]['n']:,}",
+            "m": ", ".join(map(str, cells[0]["sizes"])),
+            "repetitions": str(sum(c["count"] for c in ours)),
+        }
 
     def figure(self, rows: Sequence[Row]) -> Figure:
         points = groups([r for r in rows if r["kind"] == "point"], "second_is", "m")

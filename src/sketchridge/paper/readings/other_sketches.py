@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from sketchridge.paper.base import Experiment, Row, groups
+from sketchridge.paper.options import Options
 from sketchridge.paper.readings.drawing import bands, finish
 from sketchridge.paper.readings.quotes import QUOTES
 from sketchridge.paper.runs.gaps import LARGEST as N
@@ -33,12 +34,21 @@ class OtherSketchesReading(Experiment):
     title = "Future work: the gap against m/s_λ for other sketches"
     maker = OtherSketches()
     choices: ClassVar[str] = (
-        "n = 1,000 points of U[0, 1]; λ = 1e-6 (cubic spline) and 1e-5 (Gaussian kernel of "
-        "bandwidth 0.25), so that s_λ is about 10; m = ⌈multiple · s_λ⌉; the gap in units of sup "
-        "V1. Entries of the sparse sketch are ±1 with probability 1/6 each, else 0. Hadamard and "
-        "Fourier have random signs; their rows are drawn from matrices of endless "
-        "length, so they are not rows of one orthonormal matrix of size n."
+        "n = {n} points of U[0, 1], {repetitions} repetitions; λ = 1e-6 (cubic spline) and 1e-5 "
+        "(Gaussian kernel of bandwidth 0.25), so that s_λ is about 10 at n = 1,000; m = ⌈multiple "
+        "· s_λ⌉; the gap in units of sup V1. Entries of the sparse sketch are ±1 with "
+        "probability 1/6 each, else 0. Hadamard and Fourier have random signs; their rows are "
+        "drawn from matrices of endless length, so they are not rows of one orthonormal matrix of "
+        "size n."
     )
+
+    def sizes(self, options: Options) -> dict[str, str]:
+        cells = self.maker.cells(options)
+        ours = [c for c in cells if c["kernel"] == cells[0]["kernel"]]
+        return {
+            "n": f"{cells[0]['n']:,}",
+            "repetitions": str(sum(c["count"] for c in ours)),
+        }
 
     def figure(self, rows: Sequence[Row]) -> Figure:
         figure, axes = new_figure(2 * len(LAMBDAS), size=(4.2, 3.9))

@@ -22,6 +22,14 @@ USUAL = {
     "flights": ("flights of January to April 2008", "flights of 2008"),
     "weather": ("weather of North America",),
 }
+_COUNTED = {
+    "with the paper's two curves": ("V2", "labels"),
+    "of gp and V2-top at its m": ("gp", "labels"),
+    "with m fixed": ("V2", "fixed"),
+    "of gp and V2-top there": ("gp", "fixed"),
+    "with learned bandwidths": ("V2", "learned"),
+    "of the automatic sketch": ("V2", "auto"),
+}
 PAPERS_DATA = {"flights": USUAL["flights"], "weather": ()}
 
 
@@ -29,31 +37,29 @@ class RealReading(Experiment):
     """V2 against uniform sampling, at equal m, up to half of the pool."""
 
     choices: ClassVar[str] = (
-        "Flights: a pool of 50,000, 10,000 test points, 1,000 labels at first and in each of 24 "
-        "rounds. Weather: 10,000, 9,500, 200 and 24. (The quick run has 8 rounds, and 20,000 "
-        "flights in the pool.) Half of the pool is labeled in the end: where all of it is, "
-        "strategies no longer differ. "
-        "Features scaled to standard deviation 1 in the pool; the Gaussian kernel, its bandwidth "
-        "the median distance of 20,000 pairs of the pool; λ by leave-one-out in every round, on "
-        "100 values of nλ from 1e-10 to 10 times the largest eigenvalue of the sketched kernel "
-        "matrix; y centered by the mean of the first labels; no test row enters. A Gaussian "
-        "sketch; m = ⌈log n⌉ with n the labels of the round, with n the pool, and m = 256, which "
-        "is not the paper's. Scores come from sums in single precision for the "
-        "paper's m and in double precision for m = 256. Every strategy of a repetition has the "
-        "same pool, test points, first labels and keys of the draw. Learned bandwidths: one for "
-        "each feature (ARD) of the Gaussian kernel, learned once from the first labels, at most "
-        "1,000 rows, by leave-one-out on the flights and by the restricted likelihood on the "
-        "weather, which has fewer than 500; then m = 256. The automatic sketch "
-        "(randomly pivoted Cholesky, GCV with a guard, at most 512 rows) is apart, since its m "
-        "may differ between strategies."
+        "A pool of {pool}, {test} test points or what the pool leaves, {batch} labels at first "
+        "and in each of {rounds} rounds: in the end {share} of the pool is labeled; where all of "
+        "it is, strategies no longer differ. Repetitions: {repetitions}. Features scaled to "
+        "standard deviation 1 in the pool; the Gaussian kernel, its bandwidth the median distance "
+        "of 20,000 pairs of the pool; λ by leave-one-out in every round, on 100 values of nλ "
+        "from 1e-10 to 10 times the largest eigenvalue of the sketched kernel matrix; y centered "
+        "by the mean of the first labels; no test row enters. A Gaussian sketch; m = ⌈log n⌉ with "
+        "n the labels of the round, with n the pool, and m = {m}, which is not the paper's. "
+        "Scores come from sums in single precision for the paper's m and in double precision for "
+        "m = {m}. Every strategy of a repetition has the same pool, test points, first labels and "
+        "keys of the draw. Learned bandwidths: one for each feature (ARD) of the Gaussian "
+        "kernel, learned once from the first labels, at most 1,000 rows, by leave-one-out on the "
+        "flights and by the restricted likelihood on the weather, which has fewer than 500; then "
+        "m = {m}. The automatic sketch (randomly pivoted Cholesky, GCV with a guard, at most 512 "
+        "rows) is apart, since its m may differ between strategies."
     )
 
     def __init__(self, source: str) -> None:
         self.source = SOURCES[source]
         self.name = {"flights": "fig4", "weather": "fig5"}[source]
         words = {
-            "flights": "Figure 4: flight delays, 10,000 test points",
-            "weather": "Figure 5: weather of North America, 9,500 test points",
+            "flights": "Figure 4: flight delays",
+            "weather": "Figure 5: weather of North America",
         }
         self.title = words[source]
         self.maker = Real(source)
@@ -67,6 +73,24 @@ class RealReading(Experiment):
     def described(self, rows: Sequence[Row], options: Options) -> str:
         name = _origin(rows) or "not named in the table"
         return f"Data: {name}. {super().described(rows, options)}"
+
+    def sizes(self, options: Options) -> dict[str, str]:
+        cells = self.maker.cells(options)
+        one = cells[0]
+        labels = (one["rounds"] + 1) * self.source.batch
+        counts = {
+            words: sum((c["strategy"], c["model"]) == of for c in cells)
+            for words, of in _COUNTED.items()
+        }
+        return {
+            "pool": f"{one['pool']:,}",
+            "test": f"{self.source.test:,}",
+            "batch": f"{self.source.batch:,}",
+            "rounds": str(one["rounds"]),
+            "share": f"{labels / one['pool']:.0%}",
+            "m": str(one["m"]),
+            "repetitions": ", ".join(f"{count} {words}" for words, count in counts.items()),
+        }
 
     def _departure(self, rows: Sequence[Row]) -> str:
         """What is said before every number of data that are not the paper's."""

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sketchridge.paper.base import Experiment, Row
+from sketchridge.paper.options import Options
 from sketchridge.paper.readings.curves import Curves
 from sketchridge.paper.readings.drawing import COLORS, bands, finish
 from sketchridge.paper.readings.quotes import QUOTES
-from sketchridge.paper.runs.synthetic import BATCH, INITIAL, Synthetic
+from sketchridge.paper.runs.campaign import log_size
+from sketchridge.paper.runs.synthetic import BATCH, INITIAL, Synthetic, minority
 from sketchridge.paper.statistics import Estimate, arithmetic
 from sketchridge.paper.verdicts import (
     OPEN,
@@ -46,14 +48,15 @@ class SyntheticReading(Experiment):
     """Settings 1 and 2: 5,000 points, 100 labels at first, 30 in each round."""
 
     choices: ClassVar[str] = (
-        "A pool of 5,000 and 1,000 test points, 100 labels at first and 30 in each of 50 rounds; "
-        "Gaussian kernel, h = 0.25. In setting 2 k = ⌈√n⌉ and 1/n are of each set: 71 minority "
-        "points in the pool, 32 among the test points. λ by leave-one-out in every round, on 100 "
-        "values of nλ from 1e-10 to 10 times the largest eigenvalue of the kernel matrix or of its "
-        "sketch; errors are against the noiseless f*. m = ⌈log n⌉ with n the labels of the round; "
-        "with n the pool (m = 9) beside it. Errors are compared by logarithms, in pairs: where a "
-        "region has no label yet, a few repetitions extrapolate with errors a thousand times the "
-        "others'. V2-top (the largest scores) and gp are not in the paper's figure."
+        "{repetitions} repetitions. A pool of {n} and 1,000 test points, 100 labels at first and "
+        "30 in each of 50 rounds; Gaussian kernel, h = 0.25. In setting 2 k = ⌈√n⌉ and 1/n are of "
+        "each set: {few} minority points in the pool, 32 among the test points. λ by "
+        "leave-one-out in every round, on 100 values of nλ from 1e-10 to 10 times the largest "
+        "eigenvalue of the kernel matrix or of its sketch; errors are against the noiseless f*. m "
+        "= ⌈log n⌉ with n the labels of the round; with n the pool (m = {m}) beside it. Errors "
+        "are compared by logarithms, in pairs: where a region has no label yet, a few repetitions "
+        "extrapolate with errors a thousand times the others'. V2-top (the largest scores) and "
+        "gp are not in the paper's figure."
     )
 
     def __init__(self, setting: int) -> None:
@@ -61,6 +64,16 @@ class SyntheticReading(Experiment):
         self.name = f"fig3-{setting}"
         self.title = f"Figure 3: active learning, setting {setting}"
         self.maker = Synthetic(setting)
+
+    def sizes(self, options: Options) -> dict[str, str]:
+        cells = self.maker.cells(options)
+        pool = cells[0]["n"]
+        return {
+            "n": f"{pool:,}",
+            "few": str(minority(pool)),
+            "m": str(log_size(pool)),
+            "repetitions": str(len(cells)),
+        }
 
     # Pictures
 

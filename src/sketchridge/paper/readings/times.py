@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sketchridge.paper.base import Experiment, Row, groups
+from sketchridge.paper.options import Options
 from sketchridge.paper.readings.drawing import bands, finish
+from sketchridge.paper.readings.gap_pictures import range_of
 from sketchridge.paper.readings.quotes import QUOTES
 from sketchridge.paper.runs.times import Timing, Update
 from sketchridge.paper.statistics import Estimate, geometric, rate
@@ -33,8 +35,17 @@ class TimingReading(Experiment):
     choices: ClassVar[str] = (
         "The paper states neither the machine nor what is timed. Here everything from the data to "
         "one variance is, on one thread: kernel matrix, the draw of S, factorization or sketch, "
-        "and the variance; m = 30, λ = (log n)^(1/2)/n. Bands: fastest to slowest repetition."
+        "and the variance; n = {n}, m = {m}, λ = (log n)^(1/2)/n; {repetitions} repetitions, the "
+        "bands from the fastest to the slowest."
     )
+
+    def sizes(self, options: Options) -> dict[str, str]:
+        cells = self.maker.cells(options)
+        return {
+            "n": range_of(c["n"] for c in cells),
+            "m": str(cells[0]["m"]),
+            "repetitions": str(cells[0]["repeats"]),
+        }
 
     def figure(self, rows: Sequence[Row]) -> Figure:
         whole = [r for r in rows if "given" not in r["way"]]
@@ -178,8 +189,18 @@ class UpdateReading(Experiment):
     maker = Update()
     choices: ClassVar[str] = (
         "A Gaussian sketch, Gaussian kernel in 8 dimensions, one thread; the whole model is "
-        "updated, not S K alone. n varies at m = 30 and n_s = 100; m and n_s vary at n = 4,000."
+        "updated, not S K alone. n = {n} varies at m = {m} and n_s = 100; m and n_s vary at n = "
+        "{middle}; {repetitions} repetitions."
     )
+
+    def sizes(self, options: Options) -> dict[str, str]:
+        cells = self.maker.cells(options)
+        return {
+            "n": range_of(c["n"] for c in cells if c["varies"] == "n"),
+            "m": str(cells[0]["m"]),
+            "middle": f"{cells[-1]['n']:,}",
+            "repetitions": str(cells[0]["repeats"]),
+        }
 
     def figure(self, rows: Sequence[Row]) -> Figure:
         figure, axes = new_figure(3, size=(4.4, 3.9))

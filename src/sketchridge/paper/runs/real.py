@@ -14,7 +14,7 @@ from sketchridge.active import ActiveLearner
 from sketchridge.kernels import Gaussian
 from sketchridge.learning import learn
 from sketchridge.paper.datasets import load_flights, load_weather, origin_of
-from sketchridge.paper.options import Options
+from sketchridge.paper.options import Options, rows_of
 from sketchridge.paper.runs.algebra import loo_alpha, sketched_spectrum
 from sketchridge.paper.runs.campaign import Problem, first_labels, log_size, simulate
 from sketchridge.paper.runs.products import (
@@ -159,9 +159,12 @@ class Real:
         rounds = pool // (2 * source.batch) - 1
         if rounds < 1:
             raise ValueError(f"A pool of {pool} is less than four rounds of {source.batch}.")
+        rounds = rounds if options.full else min(rounds, 8)
+        labels = (rounds + 1) * source.batch
+        rows_of("The last round of this figure", [options.one_m(FIXED)], labels)
         common = {
             "pool": pool,
-            "rounds": rounds if options.full else min(rounds, 8),
+            "rounds": rounds,
             "m": options.one_m(FIXED),
             "backend": options.backend,
         }

@@ -30,6 +30,7 @@ __all__ = [
     "SketchedModel",
     "Synthetic",
     "features",
+    "minority",
     "synthetic_problem",
 ]
 
