@@ -175,8 +175,9 @@ class FormulasReading(Experiment):
             "largest P(|⟨S_i, u⟩| > t) over e·exp(−t²), t ≤ 6, Gaussian entries (holds: at most 1)",
             listed({name: f"{value:.3g}" for name, value in worst.items()}),
             by_reading({name: HOLDS if v <= 1 else FAILS for name, v in worst.items()}),
-            "For all u no row but 0 can satisfy it, since u may be long: unit vectors and a scale "
-            "of S are meant, as in the references (errata).",
+            "To the letter the one bound is for every u ∈ ℝⁿ, however long, and no row but 0 meets "
+            "it. Sub-Gaussian variables have it up to a scale: unit vectors and a scale of S are "
+            "meant, as in the references (errata).",
         )
 
     def _squares(self, rows: Sequence[Row]) -> Claim:

@@ -248,6 +248,14 @@ class UpdateReading(Experiment):
                 "For a round of active learning, by the update; scoring a pool of p points costs "
                 "O(mnp) more, and a first fit O(mn²).",
             ),
+            Claim(
+                "update: attains O(mn) time",
+                *QUOTES["attains"],
+                "the same exponent, and that of m (holds: both below 1.2; not registered)",
+                listed({"in n": growth["n"]["update"], "in m": growth["m"]["update"]}),
+                all_of(below(growth[x]["update"], 1.2) for x in ("n", "m")),
+                "Of a round, as above.",
+            ),
         ]
 
 
