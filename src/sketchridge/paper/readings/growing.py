@@ -90,9 +90,9 @@ def _no_gain(panel: str, decay: str, rows: Sequence[Row]) -> Claim:
         HOLDS if linear.mean >= 90 else FAILS,
         f"Of the fall of the mean logarithm it is {_percent(logs)}: the gap falls further by "
         "factors, which no plot with error bars from 0 shows; registered was that both be 90 or "
-        f"more. At c = 1 (m = {at_one[0]['m']}, s_λ = {range_of(r['s_lambda'] for r in at_one)}) the "
-        f"gap is {relative['arithmetic']:.2g} (arithmetic) or {relative['geometric']:.2g} (geometric) "
-        "times sup V1.",
+        f"more. At c = 1 (m = {at_one[0]['m']}, s_λ = {range_of(r['s_lambda'] for r in at_one)}) "
+        f"the gap is {relative['arithmetic']:.2g} (arithmetic) or {relative['geometric']:.2g} "
+        "(geometric) times sup V1.",
     )
 
 
