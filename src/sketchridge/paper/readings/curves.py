@@ -51,14 +51,6 @@ class Curves:
             for r in self.rounds(strategy)
         }
 
-    def ranges(self, strategy: str) -> dict[float, Estimate]:
-        """Mean in each round over all seeds, with the smallest and the largest."""
-        found: dict[float, Estimate] = {}
-        for r in self.rounds(strategy):
-            values = np.concatenate([self.of(strategy, s, [r]) for s in self.seeds(strategy)])
-            found[r] = Estimate(*map(float, (values.mean(), values.min(), values.max())))
-        return found
-
     def leveled(self, strategies: Sequence[str]) -> dict[str, dict[float, Estimate]]:
         """Means and intervals of several, without what makes one repetition differ from another.
 

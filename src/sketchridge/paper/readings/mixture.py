@@ -67,7 +67,7 @@ class MixtureReading(Experiment):
                 ax.set_yscale("log")
                 finish(
                     ax,
-                    title=f"m = {m}, 5 is a {reading}",
+                    title=f"m = {m}, 5 is a {reading}{_error(rows, reading, m)}",
                     xlabel="x",
                     ylabel="variance" if m == sizes[0] else "",
                     legend=row == 0 and m == sizes[0],
@@ -100,6 +100,13 @@ class MixtureReading(Experiment):
                 _SEEN if {m for _, m in errors} == set(SIZES) else "",
             )
         ]
+
+
+def _error(rows: Sequence[Row], reading: str, m: int) -> str:
+    """Over all repetitions; points are kept of the first alone, so they have no bands."""
+    wanted = ("error", reading, m)
+    found = [r["median"] for r in rows if (r["kind"], r["second_is"], r["m"]) == wanted]
+    return f"\nmedian |V2/V1 − 1|: {geometric(found)}" if len(found) > 1 else ""
 
 
 def _falling(found: Sequence[Estimate]) -> str:

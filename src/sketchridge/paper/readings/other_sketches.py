@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["OtherSketchesReading"]
 
 ENOUGH = 0.1  # of sup V1
+ROUNDING = 1e-9  # of V1 − V2 in double precision, in units of sup V1
 LIKELY = 0.9  # of the repetitions
 KERNEL_WORDS = {"cubic spline": "cubic spline", "Gaussian": "Gaussian kernel"}
 
@@ -71,6 +72,10 @@ class OtherSketchesReading(Experiment):
                 if gaps:
                     ax.set_yscale("log")
                     ax.axhline(ENOUGH, color="0.7", linewidth=1)
+                    ax.axhspan(ax.get_ylim()[0], ROUNDING, color="0.93", zorder=0)
+                    said = "below 1e-9: rounding"
+                    place = (0.03, 0.02)
+                    ax.text(*place, said, transform=ax.transAxes, fontsize=7, color="0.35")
                 words = "sup|V1 − V2| / sup V1" if gaps else "share with A1 (i)"
                 title = f"{KERNEL_WORDS[kernel]}, s_λ = {s:g}"
                 finish(ax, title=title, xlabel="m/s_λ (dashed: log n)", ylabel=words, legend=k == 0)
