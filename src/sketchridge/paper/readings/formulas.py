@@ -10,7 +10,7 @@ from scipy.special import erfc
 
 from sketchridge.paper.base import Experiment, Row, groups
 from sketchridge.paper.options import Options
-from sketchridge.paper.readings.drawing import bands, finish
+from sketchridge.paper.readings.drawing import COLORS, bands, finish
 from sketchridge.paper.readings.gap_pictures import range_of
 from sketchridge.paper.readings.gaps import NAMES
 from sketchridge.paper.readings.quotes import QUOTES
@@ -81,8 +81,10 @@ class FormulasReading(Experiment):
             for decay in NAMES
             for step in ("T2", "T1")
         }
-        dashed = {name: "--" for name in lines if name.startswith("T1")}
-        bands(axes[0], lines, styles=dashed, marker="o")
+        whole = {name: line for name, line in lines.items() if name.startswith("T2")}
+        dashed = {name: line for name, line in lines.items() if name.startswith("T1")}
+        bands(axes[0], whole, marker="o")
+        bands(axes[0], dashed, colors=COLORS[2:], styles=dict.fromkeys(dashed, "--"))
         sizes = sorted({r["n"] for r in rows if r["n"]})
         axes[0].set(xscale="log", yscale="log")
         axes[0].set_xticks(sizes, [f"{n}" for n in sizes])

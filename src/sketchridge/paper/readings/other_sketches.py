@@ -18,6 +18,7 @@ from sketchridge.paper.verdicts import SHOWN, Claim, listed
 from sketchridge.plotting import new_figure
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["OtherSketchesReading"]
@@ -72,10 +73,7 @@ class OtherSketchesReading(Experiment):
                 if gaps:
                     ax.set_yscale("log")
                     ax.axhline(ENOUGH, color="0.7", linewidth=1)
-                    ax.axhspan(ax.get_ylim()[0], ROUNDING, color="0.93", zorder=0)
-                    said = "below 1e-9: rounding"
-                    place = (0.03, 0.02)
-                    ax.text(*place, said, transform=ax.transAxes, fontsize=7, color="0.35")
+                    _rounding(ax)
                 words = "sup|V1 − V2| / sup V1" if gaps else "share with A1 (i)"
                 title = f"{KERNEL_WORDS[kernel]}, s_λ = {s:g}"
                 finish(ax, title=title, xlabel="m/s_λ (dashed: log n)", ylabel=words, legend=k == 0)
@@ -127,6 +125,14 @@ class OtherSketchesReading(Experiment):
                 "The theorem needs m ≥ d·s_λ with an unnamed constant d.",
             ),
         ]
+
+
+def _rounding(ax: Axes) -> None:
+    """Shades what is rounding, where the axis goes down to it."""
+    low = ax.get_ylim()[0]
+    if low < ROUNDING:
+        ax.axhspan(low, ROUNDING, color="0.93", zorder=0)
+        ax.text(0.03, 0.02, "rounding", transform=ax.transAxes, fontsize=7, color="0.35")
 
 
 def _smallest(
