@@ -37,6 +37,9 @@ def test_a_figure_with_its_report_and_the_same_tables_again(tmp_path):
     [
         (("fig9",), "Unknown experiment 'fig9': give 'all'"),
         (("fig5", "--data", "nowhere"), "no folder nowhere"),
+        (("fig5",), "Nothing was run. fig5: load_weather needs a folder"),
+        (("fig2", "--report"), "There is nothing to report. fig2: there is no"),
+        (("fig2", "--m", "9999"), "Figure 2 has 500 points"),
         (("fig3-1", "--m", "4"), "fig3-1 has no --m: those that have it are fig2"),
     ],
 )

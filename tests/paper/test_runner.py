@@ -5,18 +5,22 @@ from __future__ import annotations
 import csv
 import json
 import sys
+import time
 from collections.abc import Sequence
+from itertools import combinations
+from multiprocessing import active_children
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from sketchridge.backends import BACKENDS
 from sketchridge.paper import __main__ as plain
 from sketchridge.paper import code, runner
 from sketchridge.paper.base import Experiment, groups
-from sketchridge.paper.command import Request, reproduce
+from sketchridge.paper.command import Request, left_out, reproduce
 from sketchridge.paper.experiments import EXPERIMENTS
-from sketchridge.paper.options import FRESH, Options
+from sketchridge.paper.options import BACKEND_HELP, FRESH, Options
 from sketchridge.paper.report import write_report
 from sketchridge.paper.runner import read_results, run_experiments
 from sketchridge.paper.runs import real
@@ -29,11 +33,19 @@ class SquareRows:
     """Cells that leave a trace each time they run."""
 
     takes = frozenset({"repetitions"})
+    reads = ""
 
     def __init__(
-        self, folder: Path, *, alone: bool = False, fails: int | None = None, missing: bool = False
+        self,
+        folder: Path,
+        *,
+        alone: bool = False,
+        fails: int | None = None,
+        missing: bool = False,
+        seconds: float = 0.0,
     ) -> None:
         self.folder = folder
+        self.seconds = seconds
         self.alone = alone
         self.fails = fails
         self.missing = missing
@@ -46,6 +58,7 @@ class SquareRows:
             raise FileNotFoundError("no squares here")
         if cell["x"] == self.fails:
             raise KeyboardInterrupt
+        time.sleep(self.seconds)
         with (self.folder / f"trace-{cell['x']}").open("a") as trace:
             trace.write("x")
         return [{"x": cell["x"], "square": cell["x"] ** 2, "data": str(data)}]
@@ -58,6 +71,9 @@ class Squares(Experiment):
 
     def __init__(self, folder: Path, **options) -> None:
         self.maker = SquareRows(folder, **options)
+
+    def sizes(self, options):
+        return {}
 
     def figure(self, rows: Sequence[dict]):
         figure, (ax,) = new_figure()
@@ -106,6 +122,30 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
     assert not list(tmp_path.rglob("*.part"))
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_interruption_stops_a_run_of_many_cells(tmp_path, jobs):
+    """The signal reaches the main process alone; 40 cells of half a second would take 20 s."""
+
+    def interrupted(name, done, total):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_experiments(
+            [Squares(tmp_path, seconds=0.5)],
+            tmp_path,
+            options=Options(repetitions=40),
+            data=None,
+            jobs=jobs,
+            say=interrupted,
+        )
+    kept = len(list(tmp_path.glob("cells/squares/*.json")))
+    time.sleep(2.0)
+    assert 3 <= kept <= 2 + 2 * jobs
+    assert len(list(tmp_path.glob("cells/squares/*.json"))) == kept
+    assert not active_children()
+
+
 def test_a_change_of_the_code_starts_again_and_one_of_a_reading_does_not(tmp_path, monkeypatch):
     run(Squares(tmp_path, alone=True), tmp_path)
     monkeypatch.setattr(runner, "fingerprint", lambda module: "another")
@@ -115,6 +155,27 @@ def test_a_change_of_the_code_starts_again_and_one_of_a_reading_does_not(tmp_pat
         files = code.sources(type(experiment.maker).__module__)
         assert not any("readings" in path.parts or path.name == "report.py" for path in files)
         assert any(path.name in ("sketches.py", "algebra.py") for path in files)
+
+
+def test_other_data_start_again(tmp_path):
+    """Cells of the flights from New York are not those of a folder with other flights."""
+    folder, other = tmp_path / "2008", tmp_path / "other"
+    for where, seed in ((folder, 0), (other, 1)):
+        where.mkdir()
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 99, (9000, 8)).astype(float)
+        np.savez(where / "flights.npz", X=X, y=X[:, 0] + rng.standard_normal(9000))
+    experiment = EXPERIMENTS["fig4"]
+    options = Options(repetitions=1, n=(6000,), m=(8,))
+    paths = [
+        {task.path for task in runner._tasks(experiment, tmp_path, options, data)}
+        for data in (None, folder, other, folder)
+    ]
+    assert paths[1] == paths[3]
+    assert all(not one & two for one, two in combinations(paths[:3], 2))
+    np.savez(folder / "flights.npz", X=X + 1, y=X[:, 0])
+    changed = {task.path for task in runner._tasks(experiment, tmp_path, options, folder)}
+    assert not changed & paths[1]
 
 
 def test_the_fingerprint_follows_every_import(tmp_path, monkeypatch):
@@ -163,6 +224,7 @@ def test_missing_data_are_a_remark_and_not_the_end(tmp_path):
     assert result.missing == "no squares here"
     assert result.rows == told == []
     path = write_report([result], tmp_path, options=Options(), command="x", commit="y")
+    assert left_out([result]) == "Nothing was run of squares: the report is without them."
     assert "Not run: no squares here" in path.read_text()
 
 
@@ -298,12 +360,66 @@ def test_full_runs_draw_fresh_seeds():
         ({"names": ["fig2"], "options": Options(repetitions=0)}, "--repetitions must be positive"),
         ({"names": ["fig2"], "jobs": 0}, "--jobs must be positive"),
         ({"names": ["fig2"], "options": Options(n=(5, 6))}, "This figure has one n, got 5, 6"),
+        (
+            {"names": ["fig2"], "options": Options(m=(9999,))},
+            "Figure 2 has 500 points: a",
+        ),
+        ({"names": ["timing"], "options": Options(n=(10,), m=(5000,))}, "has 10 points: a sketch"),
+        ({"names": ["update"], "options": Options(n=(20,))}, "has 20 points: a sketch of 30 rows"),
+        ({"names": ["fig4"], "options": Options(n=(20,))}, "A pool of 20 is less than four"),
+        ({"names": ["fig4"], "options": Options(n=(6000,), m=(5000,))}, "has 3,000 points: a"),
+        ({"names": ["fig3-1"], "options": Options(n=(50,))}, "Figure 3 labels 1600 points"),
+        ({"names": ["fig1a"], "options": Options(n=(3, 50))}, "--n must be at least 20"),
     ],
 )
 def test_what_cannot_be_had_is_said_before_any_work(options, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         reproduce(Request(out=tmp_path, **options), lambda *args: None)
-    assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.rglob("*.html"))
+    assert not list(tmp_path.rglob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"names": ["fig1a", "fig2"], "report_only": True}, "There is nothing to report. fig1a: "),
+        ({"names": ["fig5"]}, "Nothing was run. fig5: load_weather needs a folder"),
+    ],
+)
+def test_there_is_no_report_of_nothing(options, message, tmp_path):
+    with pytest.raises(FileNotFoundError, match=message):
+        reproduce(Request(out=tmp_path, **options), lambda *args: None)
+    assert not list(tmp_path.rglob("*.html"))
+
+
+SIZES = {
+    "fig1a": (Options(repetitions=3, n=(60, 90)), ("n = 60 to 90,", "3 repetitions")),
+    "fig1c": (Options(n=(300,)), ("n = 300,", "40 repetitions")),
+    "fig2": (Options(repetitions=3, n=(60,), m=(5,)), ("n = 60, m = 5, 3 repetitions",)),
+    "fig3-2": (Options(repetitions=3, n=(1700,)), ("pool of 1,700", "42 minority", "(m = 8)")),
+    "fig4": (
+        Options(repetitions=1, n=(6000,), m=(8,)),
+        ("pool of 6,000", "each of 2 rounds", "50% of the pool", "m = 8,", "1 with the paper's"),
+    ),
+    "fig5": (Options(full=True), ("pool of 10,000", "24 rounds", "m = 256", "10 with learned")),
+    "sketches": (Options(repetitions=3, n=(300,)), ("n = 300 points", "3 repetitions")),
+    "formulas": (Options(repetitions=3, n=(60,)), ("n = 60,", "3 repetitions")),
+    "timing": (Options(n=(100,), m=(7,)), ("n = 100, m = 7", "5 repetitions")),
+    "update": (Options(n=(100,), m=(7,)), ("n = 100 varies at m = 7", "at n = 100;")),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_the_choices_follow_the_options(name):
+    options, expected = SIZES[name]
+    text = EXPERIMENTS[name].described([], options)
+    assert [words for words in expected if words not in text] == []
+    assert "{" not in text
+
+
+def test_the_help_names_backends_and_figures():
+    takers = [e.name for e in EXPERIMENTS.values() if "backend" in e.maker.takes]
+    assert [word for word in (*BACKENDS, *takers) if word not in BACKEND_HELP] == []
 
 
 def test_without_the_packages_of_the_command_line(tmp_path, capsys, monkeypatch):

@@ -10,6 +10,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from sketchridge.paper.options import BACKEND_HELP, DATA_HELP
+
 __all__ = ["reproduce"]
 
 console = Console(soft_wrap=True, highlight=False)
@@ -30,9 +32,7 @@ def reproduce(
     out: Annotated[
         Path, typer.Option(help="Folder of the report; a run that was interrupted goes on there.")
     ] = Path("reproduction"),
-    data: Annotated[
-        Path | None, typer.Option(help="Folder with the flights and weather files.")
-    ] = None,
+    data: Annotated[Path | None, typer.Option(help=DATA_HELP)] = None,
     jobs: Annotated[
         int | None, typer.Option(help="Processes; one for each core unless given.")
     ] = None,
@@ -43,9 +43,7 @@ def reproduce(
     m: Annotated[
         list[int] | None, typer.Option(help="Rows of the sketch, where a figure has them.")
     ] = None,
-    backend: Annotated[
-        str, typer.Option(help="Where a figure's products can run on another.")
-    ] = "numpy",
+    backend: Annotated[str, typer.Option(help=BACKEND_HELP)] = "numpy",
     report: Annotated[
         bool, typer.Option("--report", help="From the tables of an earlier run; run nothing.")
     ] = False,
@@ -59,7 +57,7 @@ def reproduce(
         TimeElapsedColumn,
     )
 
-    from sketchridge.paper.command import Request
+    from sketchridge.paper.command import Request, left_out
     from sketchridge.paper.command import reproduce as run
     from sketchridge.paper.options import Options
     from sketchridge.paper.report import claims_of
@@ -96,3 +94,5 @@ def reproduce(
             said = f"{'not complete':<26} {result.experiment.name}: {result.missing}"
             console.print(said, markup=False)
     console.print(f"The report is in {path} ({time.perf_counter() - start:.0f} s).")
+    if left_out(results):
+        raise FileNotFoundError(left_out(results))

@@ -7,10 +7,10 @@ import sys
 import time
 from pathlib import Path
 
-from sketchridge.paper.command import Request, reproduce
+from sketchridge.paper.command import Request, left_out, reproduce
 from sketchridge.paper.datasets import pack
 from sketchridge.paper.experiments import EXPERIMENTS
-from sketchridge.paper.options import Options
+from sketchridge.paper.options import BACKEND_HELP, DATA_HELP, Options
 from sketchridge.paper.report import claims_of
 
 __all__ = ["main"]
@@ -21,12 +21,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("names", nargs="*", help=f"all, or some of: {', '.join(EXPERIMENTS)}")
     parser.add_argument("--full", action="store_true", help="the registered repetitions")
     parser.add_argument("--out", type=Path, default=Path("reproduction"))
-    parser.add_argument("--data", type=Path, help="folder with flights and weather files")
+    parser.add_argument("--data", type=Path, help=DATA_HELP)
     parser.add_argument("--jobs", type=int, help="processes; one for each core unless given")
     parser.add_argument("--repetitions", type=int)
     parser.add_argument("--n", type=int, nargs="+", default=[])
     parser.add_argument("--m", type=int, nargs="+", default=[])
-    parser.add_argument("--backend", default="numpy")
+    parser.add_argument("--backend", default="numpy", help=BACKEND_HELP)
     parser.add_argument("--deadline", type=float, help="seconds after which no cell is begun")
     parser.add_argument("--report", action="store_true", help="from the tables; run nothing")
     parser.add_argument("--pack", type=Path, help="write --data as .npz files there, and stop")
@@ -64,6 +64,8 @@ def main(arguments: list[str] | None = None) -> None:
         if result.missing:
             print(f"{'not complete':<26} {result.experiment.name}: {result.missing}")
     print(f"The report is in {path} ({time.perf_counter() - start:.0f} s).")
+    if left_out(results):
+        sys.exit(f"Error: {left_out(results)}")
 
 
 if __name__ == "__main__":
@@ -71,3 +73,5 @@ if __name__ == "__main__":
         main()
     except (ValueError, OSError, ImportError) as error:
         sys.exit(f"Error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("Interrupted: finished cells are kept, and the same command goes on from there.")

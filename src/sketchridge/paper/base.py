@@ -30,6 +30,10 @@ class Maker(Protocol):
         """Which options it knows: "repetitions", "n", "m", "backend"."""
 
     @property
+    def reads(self) -> str:
+        """Which data set it reads: "flights", "weather" or none."""
+
+    @property
     def alone(self) -> bool:
         """Whether its times are results, so that nothing may run beside it."""
 
@@ -46,7 +50,7 @@ class Experiment(ABC):
     name: str
     title: str
     maker: Maker
-    choices: ClassVar[str]  # what the paper leaves open, and what was chosen
+    choices: ClassVar[str]  # what the paper leaves open and what was chosen; {names} are sizes
 
     @abstractmethod
     def figure(self, rows: Sequence[Row]) -> Figure:
@@ -55,6 +59,18 @@ class Experiment(ABC):
     def figures(self, rows: Sequence[Row]) -> dict[str, Figure]:
         """All pictures, by the names of their files."""
         return {self.name: self.figure(rows)}
+
+    def heading(self, rows: Sequence[Row]) -> str:
+        """The title of what was run; another where the data are not the usual ones."""
+        return self.title
+
+    def described(self, rows: Sequence[Row], options: Options) -> str:
+        """The choices with the sizes of this run in them."""
+        return self.choices.format(**self.sizes(options))
+
+    @abstractmethod
+    def sizes(self, options: Options) -> dict[str, str]:
+        """In words, every size that the choices name and an option can change."""
 
     @abstractmethod
     def claims(self, rows: Sequence[Row]) -> list[Claim]:

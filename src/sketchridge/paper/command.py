@@ -14,7 +14,7 @@ from sketchridge.paper.options import Options
 from sketchridge.paper.report import write_report
 from sketchridge.paper.runner import Result, read_results, run_experiments
 
-__all__ = ["Request", "reproduce"]
+__all__ = ["Request", "left_out", "reproduce"]
 
 
 @dataclass(frozen=True)
@@ -78,10 +78,15 @@ class Request:
             if without:
                 have = ", ".join(e.name for e in EXPERIMENTS.values() if name in e.maker.takes)
                 raise ValueError(f"{without[0]} has no --{name}: those that have it are {have}.")
+        for experiment in wanted:
+            experiment.maker.cells(options)
 
 
 def reproduce(request: Request, say: Callable[[str, int, int], None]) -> tuple[list[Result], Path]:
-    """Run, or read what was run, and write tables, figures and report.html."""
+    """Run, or read what was run, and write tables, figures and report.html.
+
+    FileNotFoundError, and no report, where there are no rows at all.
+    """
     wanted = request.experiments()
     if request.report_only:
         results = read_results(wanted, request.out)
@@ -95,6 +100,10 @@ def reproduce(request: Request, say: Callable[[str, int, int], None]) -> tuple[l
             deadline=request.deadline,
             say=say,
         )
+    if not any(result.rows for result in results):
+        said = "; ".join(f"{result.experiment.name}: {result.missing}" for result in results)
+        what = "There is nothing to report" if request.report_only else "Nothing was run"
+        raise FileNotFoundError(f"{what}. {said.removesuffix('.')}.")
     path = write_report(
         results,
         request.out,
@@ -104,6 +113,12 @@ def reproduce(request: Request, say: Callable[[str, int, int], None]) -> tuple[l
         report_only=request.report_only,
     )
     return results, path
+
+
+def left_out(results: Sequence[Result]) -> str:
+    """A sentence on the experiments of which nothing was run, or nothing to say."""
+    names = [result.experiment.name for result in results if not result.rows]
+    return f"Nothing was run of {', '.join(names)}: the report is without them." if names else ""
 
 
 def _commit() -> str:

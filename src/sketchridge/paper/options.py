@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["FRESH", "Options", "blocks"]
+__all__ = ["BACKEND_HELP", "DATA_HELP", "FRESH", "Options", "blocks", "rows_of"]
 
+BACKEND_HELP = "numpy, torch, triton or dask; of fig4, fig5, timing and update."
+DATA_HELP = (
+    "Folder with the flights and weather files. Without flights in it fig4 takes those from New "
+    "York in 2013, which are not the paper's, and says so; without weather fig5 is not run."
+)
 FRESH = 10_000  # the first seed of full runs; none from here on was drawn before them
 
 
@@ -37,6 +42,12 @@ class Options:
             return self.repetitions
         return full if self.full else quick
 
+    def least(self, n: int, needed: int, what: str) -> int:
+        """n, or a ValueError where it is too small for what is needed of it."""
+        if n < needed:
+            raise ValueError(f"--n must be at least {needed:,} for {what}, got {n:,}.")
+        return n
+
     def one_n(self, usual: int) -> int:
         return _one("n", self.n, usual)
 
@@ -48,6 +59,20 @@ def _one(name: str, given: Sequence[int], usual: int) -> int:
     if len(given) > 1:
         raise ValueError(f"This figure has one {name}, got {', '.join(map(str, given))}.")
     return given[0] if given else usual
+
+
+def rows_of(what: str, sizes: Sequence[int], n: int) -> None:
+    """ValueError for a sketch with more rows than there are points.
+
+    >>> rows_of("Figure 2", (20, 30), 25)
+    Traceback (most recent call last):
+    ValueError: Figure 2 has 25 points: a sketch of 30 rows is more than them; give a smaller --m.
+    """
+    if max(sizes) > n:
+        raise ValueError(
+            f"{what} has {n:,} points: a sketch of {max(sizes):,} rows is more than them; give a "
+            "smaller --m."
+        )
 
 
 def blocks(first: int, count: int, longest: int) -> list[tuple[int, int]]:

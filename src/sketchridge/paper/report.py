@@ -59,7 +59,10 @@ def write_report(
     (folder / "claims.md").write_text(_claims_text(claims), encoding="utf-8")
     sections = [
         _claims_section(claims),
-        *(_figure_section(result, folder) for result in results),
+        *(
+            _figure_section(result, folder, _options_of(record, result.experiment.name, options))
+            for result in results
+        ),
         _record_section(record),
     ]
     lead = f"{_PAPER}, run again. {counted(claims)}"
@@ -138,23 +141,23 @@ def _claims_section(claims: Sequence[Claim]) -> Section:
     return Section("Claims", text, [table(rows, classes=styles)])
 
 
-def _figure_section(result: Result, folder: Path) -> Section:
+def _figure_section(result: Result, folder: Path, options: Options) -> Section:
     experiment = result.experiment
     if not result.rows:
         return Section(experiment.title, f"Not run: {result.missing}")
+    title = experiment.heading(result.rows)
+    said = experiment.described(result.rows, options)
     try:
         figures = experiment.figures(result.rows)
     except ImportError as error:
-        return Section(experiment.title, f"{experiment.choices}\n\nNo picture: {error}")
+        return Section(title, f"{said}\n\nNo picture: {error}")
     for name, figure in figures.items():
         for suffix in ("png", "pdf"):
             path = folder / "figures" / f"{name}.{suffix}"
             undated = {"CreationDate": None} if suffix == "pdf" else {}  # the same picture again
             figure.savefig(path, dpi=110, bbox_inches="tight", metadata=undated)
-    text = experiment.choices + (f"\n\nIncomplete: {result.missing}" if result.missing else "")
-    return Section(
-        experiment.title, text, [picture(figure, experiment.title) for figure in figures.values()]
-    )
+    text = said + (f"\n\nIncomplete: {result.missing}" if result.missing else "")
+    return Section(title, text, [picture(figure, title) for figure in figures.values()])
 
 
 def _write_record(
@@ -175,7 +178,7 @@ def _write_record(
                 "commit": commit,
                 "code": fingerprint(type(r.experiment.maker).__module__)[:12],
                 "options": asdict(options),
-                "choices": r.experiment.choices,
+                "choices": r.experiment.described(r.rows, options),
                 "cells": r.cells,
                 "rows": len(r.rows),
                 "seconds": round(r.seconds, 1),
@@ -194,6 +197,14 @@ def _read_record(folder: Path) -> dict:
     if not path.is_file():
         return {"command": "unknown", "commit": "unknown", "experiments": {}}
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _options_of(record: dict, name: str, usual: Options) -> Options:
+    """Those an experiment was run with, where they are known."""
+    known = record["experiments"].get(name, {}).get("options")
+    if known is None:
+        return usual
+    return Options(**{**known, "n": tuple(known["n"]), "m": tuple(known["m"])})
 
 
 def _record_section(record: dict) -> Section:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from sketchridge.paper.base import Cell, Experiment, Row
 from sketchridge.paper.code import fingerprint
+from sketchridge.paper.datasets import origin_of
 from sketchridge.paper.options import Options
 from sketchridge.paper.tables import read_table
 
@@ -91,8 +92,9 @@ def run_experiments(
 ) -> list[Result]:
     """Run what is not finished.
 
-    Cells are files under ``folder``/cells, named by what they are and by the code that makes them:
-    an interrupted run goes on where it was, and a change of the code starts again. Experiments
+    Cells are files under ``folder``/cells, named by what they are, by the code that makes them and
+    by the data they read: an interrupted run goes on where it was, and a change of the code or of
+    the data starts again. Experiments
     whose times are results run by themselves, after the others. One whose data are missing is left
     out, with the reason in its result.
 
@@ -107,7 +109,7 @@ def run_experiments(
     say : called as a cell is finished, with the experiment's name, its cells done and in all.
     """
     stop = None if deadline is None else time.time() + deadline
-    tasks = {e.name: _tasks(e, folder, options) for e in experiments}
+    tasks = {e.name: _tasks(e, folder, options, data) for e in experiments}
     done = {name: sum(task.finished for task in several) for name, several in tasks.items()}
     missing: dict[str, str] = {}
 
@@ -155,18 +157,27 @@ def _result(experiment: Experiment, tasks: Sequence[Task], missing: str) -> Resu
     )
 
 
-def _tasks(experiment: Experiment, folder: Path, options: Options) -> list[Task]:
+def _tasks(experiment: Experiment, folder: Path, options: Options, data: Path | None) -> list[Task]:
     maker = experiment.maker
     code = fingerprint(type(maker).__module__)
+    read = _data_fingerprint(maker.reads, data)
     return [
-        Task(experiment.name, maker, cell, _path(folder, experiment.name, code, cell))
+        Task(experiment.name, maker, cell, _path(folder, experiment.name, code, read, cell))
         for cell in maker.cells(options)
     ]
 
 
-def _path(folder: Path, name: str, code: str, cell: Cell) -> Path:
-    """A name that changes with the cell and with the code that makes its rows."""
-    text = json.dumps([code, cell], sort_keys=True)
+def _data_fingerprint(name: str, data: Path | None) -> str:
+    """Of the files that would be read; what is missing is said by the cells that need it."""
+    try:
+        return origin_of(name, data).fingerprint()
+    except FileNotFoundError:
+        return "missing"
+
+
+def _path(folder: Path, name: str, code: str, read: str, cell: Cell) -> Path:
+    """A name that changes with the cell, the code that makes its rows and the data it reads."""
+    text = json.dumps([code, read, cell], sort_keys=True)
     return folder / "cells" / name / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
 
 
@@ -177,18 +188,26 @@ def _run_together(
     stop: float | None,
     collect: Callable[[Task, Callable[[], bool]], None],
 ) -> None:
-    """Run tasks in processes."""
+    """Run tasks in processes; where the run is interrupted, those that work are ended.
+
+    What they were at is not kept, since a cell is written whole; without that the run would go on
+    until they were done with it and with the cells they had been given beyond it.
+    """
     if not tasks:
         return
     workers = min(jobs, len(tasks), _MOST_WORKERS)
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    others = set(active_children())
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    try:
         futures = {pool.submit(_in_time, task, data, stop): task for task in tasks}
-        try:
-            for future in as_completed(futures):
-                collect(futures[future], future.result)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for future in as_completed(futures):
+            collect(futures[future], future.result)
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in set(active_children()) - others:
+            process.terminate()
+        raise
+    pool.shutdown()
 
 
 def _in_time(task: Task, data: Path | None, stop: float | None) -> bool:

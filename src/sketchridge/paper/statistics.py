@@ -12,6 +12,7 @@ __all__ = ["MEANS", "Estimate", "arithmetic", "bootstrap", "geometric", "rate", 
 
 Array = np.ndarray
 Values = Sequence[float] | Array
+_LEAST_SIZES = 3  # for a scatter about a line
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Estimate:
     high: float
 
     def __str__(self) -> str:
+        if np.isnan(self.mean):
+            return "no slope from one size"
         return f"{self.mean:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
     def __mul__(self, factor: float) -> Estimate:
@@ -52,14 +55,21 @@ MEANS = {"arithmetic": arithmetic, "geometric": geometric}
 def rate(x: Values, means: Values, level: float = 0.95) -> Estimate:
     """The slope of log means on log x, with an interval from their scatter about the line.
 
+    Without an end where there are fewer than three sizes, and without a slope where there is one.
+
     >>> round(rate([1, 10, 100], [5, 0.5, 0.05]).mean, 9)
     -1.0
+    >>> rate([1, 10], [5, 0.5]).high
+    inf
     """
-    if np.ptp(means) == 0:
+    sizes = len(np.unique(x))
+    if sizes < 2:
+        return Estimate(np.nan, -np.inf, np.inf)
+    if sizes >= _LEAST_SIZES and np.ptp(means) == 0:
         return Estimate(0.0, 0.0, 0.0)
     fit = stats.linregress(np.log(x), np.log(means))
     half = np.inf
-    if len(x) > 2:
+    if sizes >= _LEAST_SIZES:
         half = stats.t.ppf((1 + level) / 2, len(x) - 2) * fit.stderr
     return Estimate(float(fit.slope), float(fit.slope - half), float(fit.slope + half))
 

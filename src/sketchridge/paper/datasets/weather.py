@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from sketchridge.paper.datasets.files import find, from_npz, tables
+from sketchridge.paper.datasets.origin import Origin, named_in
 
-__all__ = ["WEATHER_NAMES", "load_weather"]
+__all__ = ["WEATHER_NAMES", "load_weather", "weather_origin"]
 
 Array = np.ndarray
 WEATHER_NAMES = ("pre", "vap", "cld", "wet", "frs")
@@ -36,19 +37,14 @@ def load_weather(folder: Path | str | None = None, *, average: bool = False) -> 
         are brought to 5×5 degrees.
     average : the mean over each 5×5 degree cell, instead of one box in it.
     """
-    if folder is None:
-        raise FileNotFoundError(
-            f"load_weather needs a folder with {_TABLE}, or with CRU TS 2.1 text or CRU TS 4 "
-            f"NetCDF files of {', '.join(_VARIABLES)}, which the Climatic Research Unit "
-            "(University of East Anglia) gives out."
-        )
+    folder = _needed(folder)
     ready = find(folder, [_READY])
     if ready is not None:
         return from_npz(ready, len(WEATHER_NAMES))
     table = find(folder, [_TABLE])
     if table is not None:
         return _from_table(table)
-    files = _cru_files(Path(folder))
+    files = _cru_files(folder)
     grids = {
         name: _coarse((_from_netcdf if path.suffix == ".nc" else _from_text)(path, name), average)
         for name, path in files.items()
@@ -63,6 +59,28 @@ def load_weather(folder: Path | str | None = None, *, average: bool = False) -> 
         for name, grid in grids.items()
     }
     return _complete(np.column_stack([columns[name] for name in WEATHER_NAMES]), columns["tmp"])
+
+
+def weather_origin(folder: Path | str | None = None) -> Origin:
+    """Which weather `load_weather` reads from a folder."""
+    ready = find(_needed(folder), [_READY])
+    if ready is not None:
+        return Origin(named_in(ready), (ready,))
+    table = find(folder, [_TABLE])
+    if table is not None:
+        return Origin("weather of North America", (table,))
+    files = tuple(_cru_files(_needed(folder)).values())
+    return Origin("weather of the Climatic Research Unit", files)
+
+
+def _needed(folder: Path | str | None) -> Path:
+    if folder is None:
+        raise FileNotFoundError(
+            f"load_weather needs a folder with {_TABLE}, or with CRU TS 2.1 text or CRU TS 4 "
+            f"NetCDF files of {', '.join(_VARIABLES)}, which the Climatic Research Unit "
+            "(University of East Anglia) gives out."
+        )
+    return Path(folder)
 
 
 def _from_table(path: Path) -> tuple[Array, Array]:

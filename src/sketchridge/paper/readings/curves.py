@@ -51,14 +51,6 @@ class Curves:
             for r in self.rounds(strategy)
         }
 
-    def ranges(self, strategy: str) -> dict[float, Estimate]:
-        """Mean in each round over all seeds, with the smallest and the largest."""
-        found: dict[float, Estimate] = {}
-        for r in self.rounds(strategy):
-            values = np.concatenate([self.of(strategy, s, [r]) for s in self.seeds(strategy)])
-            found[r] = Estimate(*map(float, (values.mean(), values.min(), values.max())))
-        return found
-
     def leveled(self, strategies: Sequence[str]) -> dict[str, dict[float, Estimate]]:
         """Means and intervals of several, without what makes one repetition differ from another.
 
@@ -75,12 +67,15 @@ class Curves:
         }
 
     def differences(
-        self, one: str, other: str, rounds: Sequence[int], between: Callable[[Array, Array], Array]
+        self,
+        one: str,
+        other: str,
+        rounds: Sequence[int],
+        between: Callable[[Array, Array], Array],
+        seeds: Sequence[int] | None = None,
     ) -> Array:
-        """By seed, the mean over rounds of what is between the two."""
+        """By seed, the mean over rounds of what is between the two; for all seeds or some."""
+        some = self.seeds(one, other) if seeds is None else seeds
         return np.array(
-            [
-                between(self.of(one, seed, rounds), self.of(other, seed, rounds)).mean()
-                for seed in self.seeds(one, other)
-            ]
+            [between(self.of(one, s, rounds), self.of(other, s, rounds)).mean() for s in some]
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sketchridge.paper.base import Row, groups
-from sketchridge.paper.readings.drawing import bands, finish, legend_below, steps
+from sketchridge.paper.readings.drawing import COLORS, bands, finish, legend_below, steps
 from sketchridge.paper.runs.gaps import FIXED_LAMBDA
 from sketchridge.paper.statistics import Estimate, arithmetic, geometric
 from sketchridge.plotting import new_figure
@@ -41,8 +41,8 @@ def means_by_value(rows: Sequence[Row], column: str, mean: Any) -> dict[float, E
 
 
 def gap_figure(title: str, varies: str, kernels: Sequence[str], rows: Sequence[Row]) -> Figure:
-    """Three panels; the first of the kernels is the paper's."""
-    figure, axes = new_figure(3, size=(4.6, 3.9))
+    """Logarithmic and linear panels for both λ; the first of the kernels is the paper's."""
+    figure, axes = new_figure(4, size=(4.2, 3.9))
     sizes = range_of(row["m"] for row in part_of(rows, kernels[0], "optimal"))
     figure.suptitle(f"{title}, m = {sizes}", fontsize="large")
     for ax, (reading, words) in zip(axes, LAMBDAS.items(), strict=False):
@@ -62,17 +62,43 @@ def gap_figure(title: str, varies: str, kernels: Sequence[str], rows: Sequence[R
             ax.set_xticks(TICKS[varies], [f"{tick:g}" for tick in TICKS[varies]])
             ax.minorticks_off()
         _finish(ax, varies, part, f"geometric means; dashed: arithmetic, {words}")
-    linear = part_of(rows, kernels[0], "optimal")
-    lines = {
-        "V2": means_by_value(linear, "gap_v2", arithmetic),
-        "V3": means_by_value(linear, "gap_v3", arithmetic),
-        LETTERS["gap_vbar"]: means_by_value(linear, "gap_vbar", arithmetic),
-    }
-    bands(axes[2], lines, marker="o")
-    axes[2].set_ylim(bottom=0)
-    _finish(axes[2], varies, linear, "linear axes, arithmetic means, optimal λ")
+    for ax, (reading, words) in zip(axes[2:], LAMBDAS.items(), strict=True):
+        _linear(ax, varies, kernels, rows, reading)
+        part = part_of(rows, kernels[0], reading)
+        _finish(ax, varies, part, f"linear axes, arithmetic means, {words}")
     legend_below(figure, axes[0])
     return figure
+
+
+def _linear(
+    ax: Axes, varies: str, kernels: Sequence[str], rows: Sequence[Row], reading: str
+) -> None:
+    """Arithmetic means, each in the color it has in the legend; sup V1 in words where it is far."""
+    part = part_of(rows, kernels[0], reading)
+    lines = {
+        "V2, arithmetic mean": means_by_value(part, "gap_v2", arithmetic),
+        "V3": means_by_value(part, "gap_v3", arithmetic),
+        LETTERS["gap_vbar"]: means_by_value(part, "gap_vbar", arithmetic),
+    }
+    for kernel in kernels[1:]:
+        other = part_of(rows, kernel, reading)
+        if other:
+            lines[f"V2, {kernel}"] = means_by_value(other, "gap_v2", arithmetic)
+    top = max(e.high for line in lines.values() for e in line.values())
+    scale = means_by_value(part, "sup_v1", arithmetic)
+    largest = max(e.mean for e in scale.values())
+    near = largest < 1.5 * top
+    if near:
+        lines["sup V1, for scale"] = scale
+    colors = {"V2, arithmetic mean": 3, "V3": 1, LETTERS["gap_vbar"]: 2, "sup V1, for scale": 4}
+    styles = {"V2, arithmetic mean": "--", "sup V1, for scale": ":"}
+    shades = [COLORS[colors.get(name, 5)] for name in lines]
+    bands(ax, lines, colors=shades, styles=styles, marker="o")
+    ax.set_ylim(bottom=0)
+    if not near:
+        least = min(e.mean for e in scale.values())
+        said = f"sup V1 is above these axes:\n{least:.2g} to {largest:.2g}"
+        ax.text(0.97, 0.95, said, transform=ax.transAxes, ha="right", va="top", fontsize=8)
 
 
 def _on_logarithms(values: Sequence[float]) -> Estimate:

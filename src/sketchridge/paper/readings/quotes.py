@@ -8,7 +8,7 @@ QUOTES: dict[str, tuple[str, str]] = {
     "consistent": ("92", "Our approach leads to a consistent estimator of the true variance"),
     "efficient": ("92", "while being computationally more efficient"),
     "optimal": (
-        "92, 106",
+        "92",
         "Our variance estimator is optimal for a large family of kernels, including cubic splines "
         "and Gaussian kernels",
     ),
@@ -41,9 +41,10 @@ QUOTES: dict[str, tuple[str, str]] = {
     ),
     "sub_gaussian": (
         "192–196",
-        "the i-th row S_i is sub-Gaussian if for all u, ⟨S_i, u⟩ are sub-Gaussian random "
-        "variables, i.e., P{|⟨S_i, u⟩| > t} ≤ e·exp{−t²}. Matrices fulfilling the above condition "
-        "include all matrices with independent sub-Gaussian entries",
+        "the i-th row S_i ∈ ℝⁿ is sub-Gaussian if for all u ∈ ℝⁿ, ⟨S_i, u⟩ are sub-Gaussian "
+        "random variables, i.e., P{|⟨S_i, u⟩| > t} ≤ e·exp{−t²}. Matrices fulfilling the above "
+        "condition include all matrices with independent sub-Gaussian entries as a particular "
+        "instance",
     ),
     "neglectable": (
         "213",
@@ -161,9 +162,13 @@ QUOTES: dict[str, tuple[str, str]] = {
         "our theory",
     ),
     "mn": (
-        "353, 449, 489",
+        "353",
         "by using the randomly sketched predictive variance, the computational complexity is "
         "reduced from O(n³) to O(mn)",
+    ),
+    "attains": (
+        "449, 489",
+        "a simple algorithm that uses of our variance estimator and attains O(mn) time",
     ),
     "accuracy": ("353", "our variance estimator does not sacrifice statistical accuracy"),
     "hadamard": (

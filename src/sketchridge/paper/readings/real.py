@@ -2,66 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from sketchridge.paper.base import Experiment, Row
-from sketchridge.paper.readings.curves import Curves
-from sketchridge.paper.readings.quotes import QUOTES
-from sketchridge.paper.readings.real_pictures import RealPictures, curves_of, relative
-from sketchridge.paper.runs.real import MODELS, SOURCES, WHOLE, Real
-from sketchridge.paper.statistics import Estimate, arithmetic
-from sketchridge.paper.verdicts import OPEN, SHOWN, Claim, below, judged, listed, same
+from sketchridge.paper.options import Options
+from sketchridge.paper.readings.real_claims import RealClaims
+from sketchridge.paper.readings.real_pictures import RealPictures, curves_of
+from sketchridge.paper.runs.real import MODELS, SOURCES, Real
+from sketchridge.paper.verdicts import Claim
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["RealReading"]
 
-MARGIN = 0.5  # percent
-TARGET = 1.01  # times the error of the whole pool
-PAPERS = ("labels", "pool")
+USUAL = {
+    "flights": ("flights of January to April 2008", "flights of 2008"),
+    "weather": ("weather of North America",),
+}
+_COUNTED = {
+    "with the paper's two curves": ("V2", "labels"),
+    "of gp and V2-top at its m": ("gp", "labels"),
+    "with m fixed": ("V2", "fixed"),
+    "of gp and V2-top there": ("gp", "fixed"),
+    "with learned bandwidths": ("V2", "learned"),
+    "of the automatic sketch": ("V2", "auto"),
+}
+PAPERS_DATA = {"flights": USUAL["flights"], "weather": ()}
 
 
 class RealReading(Experiment):
     """V2 against uniform sampling, at equal m, up to half of the pool."""
 
     choices: ClassVar[str] = (
-        "Flights: a pool of 50,000, 10,000 test points, 1,000 labels at first and in each of 24 "
-        "rounds. Weather: 10,000, 9,500, 200 and 24. (The quick run has 8 rounds, and 20,000 "
-        "flights in the pool.) Half of the pool is labeled in the end: where all of it is, "
-        "strategies no longer differ. "
-        "Features scaled to standard deviation 1 in the pool; the Gaussian kernel, its bandwidth "
-        "the median distance of 20,000 pairs of the pool; λ by leave-one-out in every round, on "
-        "100 values of nλ from 1e-10 to 10 times the largest eigenvalue of the sketched kernel "
-        "matrix; y centered by the mean of the first labels; no test row enters. A Gaussian "
-        "sketch; m = ⌈log n⌉ with n the labels of the round, with n the pool, and m = 256, which "
-        "is not the paper's. Scores come from sums in single precision for the "
-        "paper's m and in double precision for m = 256. Every strategy of a repetition has the "
-        "same pool, test points, first labels and keys of the draw. Learned bandwidths: one for "
-        "each feature (ARD) of the Gaussian kernel, learned once from the first labels, at most "
-        "1,000 rows, by leave-one-out on the flights and by the restricted likelihood on the "
-        "weather, which has fewer than 500; then m = 256. The automatic sketch "
-        "(randomly pivoted Cholesky, GCV with a guard, at most 512 rows) is apart, since its m "
-        "may differ between strategies."
+        "A pool of {pool}, {test} test points or what the pool leaves, {batch} labels at first "
+        "and in each of {rounds} rounds: in the end {share} of the pool is labeled; where all of "
+        "it is, strategies no longer differ. Repetitions: {repetitions}. Features scaled to "
+        "standard deviation 1 in the pool; the Gaussian kernel, its bandwidth the median distance "
+        "of 20,000 pairs of the pool; λ by leave-one-out in every round, on 100 values of nλ "
+        "from 1e-10 to 10 times the largest eigenvalue of the sketched kernel matrix; y centered "
+        "by the mean of the first labels; no test row enters. A Gaussian sketch; m = ⌈log n⌉ with "
+        "n the labels of the round, with n the pool, and m = {m}, which is not the paper's. "
+        "Scores come from sums in single precision for the paper's m and in double precision for "
+        "m = {m}. Every strategy of a repetition has the same pool, test points, first labels and "
+        "keys of the draw. Learned bandwidths: one for each feature (ARD) of the Gaussian "
+        "kernel, learned once from the first labels, at most 1,000 rows, by leave-one-out on the "
+        "flights and by the restricted likelihood on the weather, which has fewer than 500; then "
+        "m = {m}. The automatic sketch (randomly pivoted Cholesky, GCV with a guard, at most 512 "
+        "rows) is apart, since its m may differ between strategies."
     )
 
     def __init__(self, source: str) -> None:
         self.source = SOURCES[source]
         self.name = {"flights": "fig4", "weather": "fig5"}[source]
         words = {
-            "flights": "Figure 4: flight delays, 10,000 test points",
-            "weather": "Figure 5: weather of North America, 9,500 test points",
+            "flights": "Figure 4: flight delays",
+            "weather": "Figure 5: weather of North America",
         }
         self.title = words[source]
         self.maker = Real(source)
 
+    def heading(self, rows: Sequence[Row]) -> str:
+        """With the data set, where it is not the usual one."""
+        name = _origin(rows)
+        usual = name in ("", *USUAL[self.source.name])
+        return self.title if usual else f"{self.title.partition(':')[0]}, but with {name}"
+
+    def described(self, rows: Sequence[Row], options: Options) -> str:
+        name = _origin(rows) or "not named in the table"
+        return f"Data: {name}. {super().described(rows, options)}"
+
+    def sizes(self, options: Options) -> dict[str, str]:
+        cells = self.maker.cells(options)
+        one = cells[0]
+        labels = (one["rounds"] + 1) * self.source.batch
+        counts = {
+            words: sum((c["strategy"], c["model"]) == of for c in cells)
+            for words, of in _COUNTED.items()
+        }
+        return {
+            "pool": f"{one['pool']:,}",
+            "test": f"{self.source.test:,}",
+            "batch": f"{self.source.batch:,}",
+            "rounds": str(one["rounds"]),
+            "share": f"{labels / one['pool']:.0%}",
+            "m": str(one["m"]),
+            "repetitions": ", ".join(f"{count} {words}" for words, count in counts.items()),
+        }
+
+    def _departure(self, rows: Sequence[Row]) -> str:
+        """What is said before every number of data that are not the paper's."""
+        name = _origin(rows)
+        if name in ("", *PAPERS_DATA[self.source.name]):
+            return "" if self.source.name == "flights" else "North America, not the paper's data. "
+        return f"{name[0].upper()}{name[1:]}, not the paper's data. "
+
     # Pictures
 
     def figures(self, rows: Sequence[Row]) -> dict[str, Figure]:
-        pictures = RealPictures(self.source, self.title)
+        pictures = RealPictures(self.source, self.heading(rows))
         found = {self.name: pictures.main(rows)}
         curves = curves_of(rows, "rmse")
         if f"V2, {MODELS['learned']}" in curves:
@@ -71,275 +112,16 @@ class RealReading(Experiment):
         return found
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        return RealPictures(self.source, self.title).main(rows)
-
-    # Claims
+        return RealPictures(self.source, self.heading(rows)).main(rows)
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
-        curves = curves_of(rows, "rmse")
-        return [
-            self._faster(curves),
-            *([self._reached(curves), self._memory()] if self.source.name == "flights" else []),
-            self._few_iterations(curves),
-            self._others(curves),
-            self._fixed(curves),
-            self._automatic(curves, curves_of(rows, "m")),
-            self._learned(curves),
-        ]
-
-    @property
-    def _quote(self) -> tuple[str, str]:
-        return QUOTES[self.source.name]
-
-    def _area(
-        self,
-        curves: Curves,
-        model: str,
-        *,
-        one: str = "V2",
-        other: str = "uniform",
-        first: int = 1,
-        last: int | None = None,
-    ) -> Estimate | None:
-        """Mean over rounds of the relative difference in percent; None without two pairs."""
-        names = f"{one}, {MODELS[model]}", f"{other}, {MODELS[model]}"
-        if not all(name in curves for name in names) or len(curves.seeds(*names)) < 2:
-            return None
-        rounds = [r for r in curves.rounds(names[0]) if r >= first and (last is None or r <= last)]
-        return arithmetic(curves.differences(*names, rounds, relative))
-
-    def _faster(self, curves: Curves) -> Claim:
-        found = {MODELS[model]: self._area(curves, model) for model in PAPERS}
-        measured, verdict = judged(found, _judged)
-        ends = {
-            MODELS[model]: self._area(curves, model, first=self._last(curves, model))
-            for model in PAPERS
-        }
-        return Claim(
-            f"{self.name}: V2 below uniform, the paper's m",
-            *self._quote,
-            "difference of RMSE in % of uniform's (negative: V2 lower), mean over the rounds "
-            f"before half of the pool (margin {MARGIN:g}%)",
-            f"{self._data}{measured}. In the last round: {listed(ends)}",
-            verdict,
-            f"{_all_within(found.values())}{self._levels(curves)}{self._larger(curves)}",
+        found = RealClaims(self.name, self.source).all(
+            curves_of(rows, "rmse"), curves_of(rows, "m")
         )
-
-    @property
-    def _data(self) -> str:
-        """What is said of data that are not the paper's."""
-        return "North America, not the paper's data. " if self.source.name == "weather" else ""
-
-    def _last(self, curves: Curves, model: str) -> int:
-        return curves.rounds(f"V2, {MODELS[model]}")[-1]
-
-    def _levels(self, curves: Curves) -> str:
-        """Where the curves are, for scale."""
-        said = {}
-        for model in ("labels", "fixed"):
-            name = f"uniform, {MODELS[model]}"
-            line = list(curves.band(name).values())
-            said[name] = f"{line[0].mean:.3g} at first, {line[-1].mean:.3g} in the end"
-        return f"RMSE in {self.source.unit}: {listed(said)}."
-
-    def _larger(self, curves: Curves) -> str:
-        """What the same comparison gives with the larger sketch, which speaks for the method."""
-        found = self._area(curves, "fixed")
-        return f" With m fixed, not the paper's: {found}%." if found else ""
-
-    def _reached(self, curves: Curves) -> Claim:
-        """Rounds that uniform sampling needs beyond V2's to be near the error of all labels.
-
-        Not decided where half of the campaigns begin there: the target is too easy.
-        """
-        found = {}
-        verdicts = {}
-        said = []
-        for model in PAPERS:
-            rounds = {
-                name: self._rounds_to_target(curves, name, model) for name in ("V2", "uniform")
-            }
-            seeds = sorted(set(rounds["V2"]) & set(rounds["uniform"]))
-            saved = [rounds["uniform"][s] - rounds["V2"][s] for s in seeds]
-            words = MODELS[model]
-            e = found[words] = arithmetic(saved) if len(saved) > 1 else None
-            at_once = sum(rounds["V2"][s] == 0 for s in seeds)
-            hard = 2 * at_once < len(seeds)
-            verdicts[words] = same(e * -1, 1.0, "one round") if e and hard else OPEN
-            said.append(
-                f"{words}: {at_once} of {len(seeds)} campaigns are there at round 0; the mean "
-                f"curves reach the line itself in {self._means_reach(curves, model)}"
-            )
-        return Claim(
-            f"{self.name}: rounds to the error of the full data",
-            *self._quote,
-            "rounds until the RMSE is within 1% of that of the whole pool: uniform − V2 (holds: "
-            "above 0; margin 1 round; open where half of the campaigns begin there)",
-            *judged(found, verdicts),
-            f"{'. '.join(said)}.",
-        )
-
-    def _memory(self) -> Claim:
-        """Arithmetic: of the kernel matrix of all rows, and of those labeled in the end."""
-        sizes = (self.source.pool, self.source.pool // 2)
-        return Claim(
-            f"{self.name}: memory of the original KRR",
-            *QUOTES["memory"],
-            "gigabytes of an n×n matrix in double precision",
-            listed({f"n = {n:,}": f"{8 * n**2 / 1e9:.0f}" for n in sizes}),
-            SHOWN,
-            "Too large for what machine is not said. It has to be solved in every round.",
-        )
-
-    def _means_reach(self, curves: Curves, model: str) -> str:
-        """When the mean over campaigns is at the mean error of the whole pool."""
-        whole = f"{WHOLE}, {MODELS[model]}"
-        if whole not in curves:
-            return "no known round"
-        line = next(iter(curves.band(whole).values())).mean
-        said = {}
-        for name in ("V2", "uniform"):
-            means = curves.band(f"{name}, {MODELS[model]}")
-            near = [r for r, e in means.items() if e.mean <= line]
-            said[name] = f"round {near[0]}" if near else f"none of {max(means)}"
-        return f"{said['V2']} (V2) and {said['uniform']} (uniform)"
-
-    def _rounds_to_target(self, curves: Curves, name: str, model: str) -> dict[int, int]:
-        line, whole = f"{name}, {MODELS[model]}", f"{WHOLE}, {MODELS[model]}"
-        if line not in curves or whole not in curves:
-            return {}
-        rounds = curves.rounds(line)
-        found = {}
-        for seed in curves.seeds(line, whole):
-            target = TARGET * curves.of(whole, seed, curves.rounds(whole))[0]
-            near = np.flatnonzero(curves.of(line, seed, rounds) <= target)
-            found[seed] = rounds[near[0]] if len(near) else rounds[-1] + 1
-        return found
-
-    def _few_iterations(self, curves: Curves) -> Claim:
-        found = {
-            MODELS[model]: self._area(curves, model, other="V2-top", last=5)
-            for model in ("labels", "fixed")
-        }
-        return Claim(
-            f"{self.name}: weighted against deterministic, first rounds",
-            *QUOTES["extra_bias"],
-            "difference of RMSE in %, V2 by weights against the largest V2, mean over rounds 1–5 "
-            f"(registered: margin {MARGIN:g}%)",
-            self._data + listed({name: _said(e) for name, e in found.items()}),
-            SHOWN,
-            "Not judged: that the points of the largest V2 are a cluster outside of the majority, "
-            "which the sentence supposes, is not shown of these data.",
-        )
-
-    def _others(self, curves: Curves) -> Claim:
-        """Scores that are not the paper's, at its m: run with fewer repetitions."""
-        return Claim(
-            f"{self.name}: gp and V2-top against uniform, the paper's m",
-            "",
-            "(Not the paper's, and not registered.) Other scores at the paper's m.",
-            "difference of RMSE in % of uniform's, mean over rounds, m = ⌈log n⌉ with n the labels",
-            self._data + listed(self._against_uniform(curves, "labels", ("gp", "V2-top"))),
-            SHOWN,
-        )
-
-    def _fixed(self, curves: Curves) -> Claim:
-        return Claim(
-            f"{self.name}: against uniform, m fixed",
-            "",
-            "(Not the paper's.) Sampling by scores is better than uniform sampling with m fixed.",
-            "difference of RMSE in % of uniform's, mean over rounds (judged: V2)",
-            self._data + listed(self._against_uniform(curves, "fixed", ("V2", "gp", "V2-top"))),
-            _judged(self._area(curves, "fixed")),
-        )
-
-    def _automatic(self, curves: Curves, sizes: Curves) -> Claim:
-        """Not judged: each strategy has the m that its labels make it choose."""
-        return Claim(
-            f"{self.name}: against uniform, the automatic sketch",
-            "",
-            "(Not the paper's.) Sampling by scores is better than uniform sampling with the "
-            "automatic sketch.",
-            "difference of RMSE in % of uniform's, mean over rounds (registered: shown apart)",
-            self._data + listed(self._against_uniform(curves, "auto", ("V2",))),
-            SHOWN,
-            _sizes_compared(sizes),
-        )
-
-    def _against_uniform(self, curves: Curves, model: str, names: Sequence[str]) -> dict[str, str]:
-        """Those that were run, each with its repetitions."""
-        found = {}
-        for name in names:
-            one, other = f"{name}, {MODELS[model]}", f"uniform, {MODELS[model]}"
-            if one in curves and other in curves:
-                count = len(curves.seeds(one, other))
-                found[f"{name}, {count} repetitions"] = _said(self._area(curves, model, one=name))
-        return found
-
-    def _learned(self, curves: Curves) -> Claim:
-        """Whether the gain by V2 is larger with a better model."""
-        names = [
-            f"{name}, {MODELS[model]}"
-            for model in ("learned", "fixed")
-            for name in ("V2", "uniform")
-        ]
-        measured = "one repetition"
-        verdict = OPEN
-        if all(n in curves for n in names) and len(curves.seeds(*names)) > 1:
-            rounds = [r for r in curves.rounds(names[0]) if r]
-            gains = []
-            better = []
-            for seed in curves.seeds(*names):
-                a, b, c, d = (curves.of(n, seed, rounds) for n in names)
-                gains.append(relative(a, b).mean() - relative(c, d).mean())
-                better.append(relative(b, d).mean())
-            found = arithmetic(gains)
-            verdict = below(found, 0.0)
-            measured = (
-                f"change of the difference to uniform {found} percentage points; learned "
-                f"bandwidths alone change uniform's RMSE by {arithmetic(better)}%"
-            )
-        return Claim(
-            f"{self.name}: V2 gains more with learned bandwidths",
-            "",
-            "(Not the paper's.) With a better model sampling by V2 gains more.",
-            "difference to uniform in %, with learned bandwidths minus without",
-            self._data + measured,
-            verdict,
-        )
+        said = self._departure(rows)
+        return [replace(claim, measured=f"{said}{claim.measured}") for claim in found]
 
 
-def _sizes_compared(sizes: Curves) -> str:
-    """Where m is the same with both strategies, and what it is in the last round."""
-    names = f"V2, {MODELS['auto']}", f"uniform, {MODELS['auto']}"
-    if not all(name in sizes for name in names):
-        return ""
-    seeds = sizes.seeds(*names)
-    rounds = [r for r in sizes.rounds(names[0]) if r]
-    one, other = (np.array([sizes.of(name, s, rounds) for s in seeds]) for name in names)
-    alike = int((one == other).sum())
-    means = f"{one[:, -1].mean():.0f} (V2) and {other[:, -1].mean():.0f} (uniform)"
-    often = f"it is the same in {alike} of {one.size} pairs of rounds"
-    if 10 * alike >= 9 * one.size:
-        return (
-            f"Not judged, since m is chosen by the labels. But {often}, {means} in the last: here "
-            "the difference is one of labels almost alone."
-        )
-    return (
-        f"Not judged: m differs, on average {means} in the last round, and {often}. So this is not "
-        "an effect of labels alone; at equal m see “m fixed”."
-    )
-
-
-def _said(found: Estimate | None) -> str:
-    return "one repetition" if found is None else f"{found}%"
-
-
-def _judged(found: Estimate | None) -> str:
-    return OPEN if found is None else same(found, MARGIN, f"{MARGIN:g}%")
-
-
-def _all_within(found: Iterable[Estimate | None]) -> str:
-    """A sentence where every interval is within the margin, whatever its verdict."""
-    inside = all(e and max(-e.low, e.high) <= MARGIN for e in found)
-    return f"All intervals are within {MARGIN:g}%. " if inside else ""
+def _origin(rows: Sequence[Row]) -> str:
+    """The data set as the rows name it; tables of before it was written down name none."""
+    return " and ".join(sorted({str(row["data"]) for row in rows if "data" in row}))

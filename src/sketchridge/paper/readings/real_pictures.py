@@ -64,16 +64,10 @@ class RealPictures:
         bands(ax, lines, styles={"rsKRR+uniform": "--"})
         whole = f"{WHOLE}, {MODELS[model]}"
         if whole in curves:
-            level = arithmetic(
-                np.concatenate(
-                    [
-                        curves.of(whole, s, curves.rounds(whole))
-                        for s in curves.seeds(whole)
-                        if s in seeds
-                    ]
-                )
-            )
+            level = _leveled(curves, whole, list(known.values()), seeds)
             ax.axhline(level.mean, color="0.35", linestyle=":", label="fitted to the whole pool")
+            if np.isfinite(level.low):
+                ax.axhspan(level.low, level.high, color="0.35", alpha=0.12, linewidth=0)
         label = f"RMSE in {self.source.unit}"
         shown = f"{title}, {MODELS[model]}" if model == "labels" else title
         shown += f"\n{len(seeds)} repetitions, 95% bands without their levels"
@@ -83,13 +77,21 @@ class RealPictures:
     def _rounds(self) -> str:
         return f"round (of {self.source.batch:,} labels)"
 
-    def _differences(self, ax: Axes, curves: Curves, models: Sequence[str]) -> None:
+    def _differences(
+        self,
+        ax: Axes,
+        curves: Curves,
+        models: Sequence[str],
+        seeds: Sequence[int] | None = None,
+    ) -> None:
+        """On these seeds; else each line on all it has, which its label then says."""
         lines: dict[str, dict[float, Estimate]] = {}
         for model in models:
             one, other = f"V2, {MODELS[model]}", f"uniform, {MODELS[model]}"
             if one in curves and other in curves:
-                lines[MODELS[model]] = {
-                    r: arithmetic(curves.differences(one, other, [r], relative))
+                some = curves.seeds(one, other) if seeds is None else seeds
+                lines[f"{MODELS[model]}, {len(some)} repetitions"] = {
+                    r: arithmetic(curves.differences(one, other, [r], relative, some))
                     for r in curves.rounds(one)[1:]
                 }
         bands(ax, lines, colors=COLORS[4:])
@@ -118,7 +120,7 @@ class RealPictures:
         label = f"RMSE in {self.source.unit}"
         title = f"m fixed\n{len(seeds)} repetitions, 95% bands without their levels"
         finish(axes[0], title=title, xlabel=self._rounds, ylabel=label)
-        self._differences(axes[1], curves, ("learned", "fixed"))
+        self._differences(axes[1], curves, ("learned", "fixed"), seeds)
         return figure
 
     def automatic(self, rows: Sequence[Row], curves: Curves) -> Figure:
@@ -128,13 +130,24 @@ class RealPictures:
         self._lines(axes[0], curves, "auto", ("V2", "uniform"), "m automatic")
         sizes = curves_of(rows, "m")
         lines = {
-            f"rsKRR+{name}": sizes.ranges(f"{name}, {MODELS['auto']}") for name in ("V2", "uniform")
+            f"rsKRR+{name}": sizes.band(f"{name}, {MODELS['auto']}") for name in ("V2", "uniform")
         }
         bands(axes[1], lines, styles={"rsKRR+uniform": "--"})
-        title = "the sketch that was chosen\nmeans with the whole range"
+        title = "the sketch that was chosen\nmeans, 95% bands"
         finish(axes[1], title=title, xlabel=self._rounds, ylabel="m")
         self._differences(axes[2], curves, ("auto",))
         return figure
+
+
+def _leveled(
+    curves: Curves, line: str, strategies: Sequence[str], seeds: Sequence[int]
+) -> Estimate:
+    """A value of each seed, without the level of the seed, as `Curves.leveled` shows the others."""
+    some = [s for s in curves.seeds(line) if s in seeds]
+    rounds = sorted(set.intersection(*(set(curves.rounds(s)) for s in strategies)))
+    levels = np.array([np.mean([curves.of(n, s, rounds) for n in strategies]) for s in some])
+    values = np.array([curves.of(line, s, curves.rounds(line)).mean() for s in some])
+    return arithmetic(values - levels + levels.mean())
 
 
 def _name(row: Row) -> str:

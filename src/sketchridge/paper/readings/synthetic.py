@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sketchridge.paper.base import Experiment, Row
+from sketchridge.paper.options import Options
 from sketchridge.paper.readings.curves import Curves
-from sketchridge.paper.readings.drawing import COLORS, bands, finish
 from sketchridge.paper.readings.quotes import QUOTES
-from sketchridge.paper.runs.synthetic import BATCH, INITIAL, Synthetic
+from sketchridge.paper.readings.synthetic_pictures import (
+    curves_of,
+    log_ratio,
+    synthetic_figure,
+)
+from sketchridge.paper.runs.campaign import log_size
+from sketchridge.paper.runs.synthetic import BATCH, INITIAL, Synthetic, minority
 from sketchridge.paper.statistics import Estimate, arithmetic
 from sketchridge.paper.verdicts import (
     OPEN,
@@ -25,20 +31,15 @@ from sketchridge.paper.verdicts import (
     same,
     within,
 )
-from sketchridge.plotting import new_figure
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["SyntheticReading"]
 
 Array = np.ndarray
-FOUR = ("KRR+V1", "KRR+rand", "rsKRR+V2", "rsKRR+rand")
 READINGS = {"n = labels": "", "n = pool": ", n = pool"}  # in m = ⌈log n⌉
-PAIRS = ("#8d6a9f", "#a0743c", "#7a7a7a")  # colors that no strategy has
 LATE = range(30, 51)
-TICKS = (0.1, 0.2, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.4, 2, 5, 10)  # of ratios
 ALL = range(1, 51)
 
 
@@ -46,14 +47,15 @@ class SyntheticReading(Experiment):
     """Settings 1 and 2: 5,000 points, 100 labels at first, 30 in each round."""
 
     choices: ClassVar[str] = (
-        "A pool of 5,000 and 1,000 test points, 100 labels at first and 30 in each of 50 rounds; "
-        "Gaussian kernel, h = 0.25. In setting 2 k = ⌈√n⌉ and 1/n are of each set: 71 minority "
-        "points in the pool, 32 among the test points. λ by leave-one-out in every round, on 100 "
-        "values of nλ from 1e-10 to 10 times the largest eigenvalue of the kernel matrix or of its "
-        "sketch; errors are against the noiseless f*. m = ⌈log n⌉ with n the labels of the round; "
-        "with n the pool (m = 9) beside it. Errors are compared by logarithms, in pairs: where a "
-        "region has no label yet, a few repetitions extrapolate with errors a thousand times the "
-        "others'. V2-top (the largest scores) and gp are not in the paper's figure."
+        "{repetitions} repetitions. A pool of {n} and 1,000 test points, 100 labels at first and "
+        "30 in each of 50 rounds; Gaussian kernel, h = 0.25. In setting 2 k = ⌈√n⌉ and 1/n are of "
+        "each set: {few} minority points in the pool, 32 among the test points. λ by "
+        "leave-one-out in every round, on 100 values of nλ from 1e-10 to 10 times the largest "
+        "eigenvalue of the kernel matrix or of its sketch; errors are against the noiseless f*. m "
+        "= ⌈log n⌉ with n the labels of the round; with n the pool (m = {m}) beside it. Errors "
+        "are compared by logarithms, in pairs: where a region has no label yet, a few repetitions "
+        "extrapolate with errors a thousand times the others'. V2-top (the largest scores) and "
+        "gp are not in the paper's figure."
     )
 
     def __init__(self, setting: int) -> None:
@@ -62,78 +64,33 @@ class SyntheticReading(Experiment):
         self.title = f"Figure 3: active learning, setting {setting}"
         self.maker = Synthetic(setting)
 
-    # Pictures
+    def sizes(self, options: Options) -> dict[str, str]:
+        cells = self.maker.cells(options)
+        pool = cells[0]["n"]
+        return {
+            "n": f"{pool:,}",
+            "few": str(minority(pool)),
+            "m": str(log_size(pool)),
+            "repetitions": str(len(cells)),
+        }
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        figure, axes = new_figure(3, size=(5.0, 4.2))
-        figure.suptitle(self.title, fontsize="large")
-        errors = _curves(rows, "mse")
-        self._errors(axes[0], errors)
-        self._differences(axes[1], errors)
-        if self.setting == 1:
-            self._linear(axes[2], errors)
-        else:
-            self._minority(axes[2], rows)
-        return figure
-
-    def _errors(self, ax: Axes, errors: Curves) -> None:
-        bands(
-            ax,
-            {name: _power(errors.band(name, np.log10)) for name in FOUR},
-            styles={"KRR+rand": "--", "rsKRR+rand": "--"},
-        )
-        ax.set_yscale("log")
-        finish(ax, title="geometric mean, 95% bands", xlabel="round", ylabel="MSE against f*")
-
-    def _linear(self, ax: Axes, errors: Curves) -> None:
-        bands(
-            ax,
-            {name: errors.band(name) for name in FOUR},
-            styles={"KRR+rand": "--", "rsKRR+rand": "--"},
-        )
-        ax.set_ylim(bottom=0)
-        finish(ax, title="arithmetic mean, linear axes", xlabel="round", ylabel="MSE against f*")
-
-    def _differences(self, ax: Axes, errors: Curves) -> None:
-        pairs = [("KRR+V1", "KRR+rand"), ("rsKRR+V2", "rsKRR+rand"), ("rsKRR+V2", "KRR+V1")]
-        lines: dict[str, dict[float, Estimate]] = {
-            f"{one} over {other}": {
-                r: _factor(arithmetic(errors.differences(one, other, [r], _log_ratio)))
-                for r in range(1, 51)
-            }
-            for one, other in pairs
-        }
-        bands(ax, lines, colors=PAIRS)
-        ax.axhline(1, color="0.4", linewidth=1)
-        ax.set_yscale("log")
-        low, high = ax.get_ylim()
-        ticks = [t for t in TICKS if low < t < high]
-        ax.set_yticks(ticks, [f"{t:g}" for t in ticks])
-        ax.minorticks_off()
-        finish(ax, title="ratio of paired errors", xlabel="round", ylabel="ratio of MSE")
-
-    def _minority(self, ax: Axes, rows: Sequence[Row]) -> None:
-        counts = _curves(rows, "minority")
-        names = ("KRR+V1", "KRR+rand", "rsKRR+V2", "rsKRR+V2-top", "rsKRR+gp")
-        look = {"KRR+rand": "--", "rsKRR+V2-top": ":"}
-        lines = {name: counts.band(name) for name in names}
-        bands(ax, lines, styles=look, colors=[COLORS[k] for k in (0, 1, 2, 5, 7)])
-        finish(ax, title="labeled points of the minority, of 71", xlabel="round", ylabel="points")
+        return synthetic_figure(self.title, self.setting, rows)
 
     # Claims
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
-        errors = _curves(rows, "mse")
+        errors = curves_of(rows, "mse")
         if self.setting == 1:
             return [self._smallest(errors), self._as_fast(errors), self._accuracy(errors)]
         return [
             *self._original(errors),
-            *self._selected(_curves(rows, "minority")),
+            *self._selected(curves_of(rows, "minority")),
             self._comparable(errors),
-            self._all_of_them(_curves(rows, "minority")),
-            self._not_too_many(_curves(rows, "minority")),
-            self._extra_bias(errors, _curves(rows, "minority")),
-            self._cure(_curves(rows, "minority")),
+            self._all_of_them(curves_of(rows, "minority")),
+            self._not_too_many(curves_of(rows, "minority")),
+            self._extra_bias(errors, curves_of(rows, "minority")),
+            self._cure(curves_of(rows, "minority")),
         ]
 
     def _claim(self, name: str, quote: str, *texts: str) -> Claim:
@@ -355,19 +312,11 @@ class SyntheticReading(Experiment):
         )
 
 
-def _curves(rows: Sequence[Row], value: str) -> Curves:
-    return Curves(rows, lambda row: row["strategy"], value)
-
-
-def _log_ratio(one: Array, other: Array) -> Array:
-    return np.log10(one) - np.log10(other)
-
-
 def _compared(
     errors: Curves, one: str, other: str, rounds: Sequence[int], parts: int = 1
 ) -> Estimate:
     """The mean paired difference of log₁₀ MSE."""
-    return arithmetic(errors.differences(one, other, rounds, _log_ratio), 1 - 0.05 / parts)
+    return arithmetic(errors.differences(one, other, rounds, log_ratio), 1 - 0.05 / parts)
 
 
 def _lowest(errors: Curves, suffix: str) -> str:
@@ -376,14 +325,6 @@ def _lowest(errors: Curves, suffix: str) -> str:
     *others, ours = (errors.band(name, np.log10) for name in names)
     count = sum(all(ours[r].mean < line[r].mean for line in others) for r in LATE)
     return f"{count} of {len(LATE)} rounds"
-
-
-def _factor(found: Estimate) -> Estimate:
-    return Estimate(10**found.mean, 10**found.low, 10**found.high)
-
-
-def _power(line: dict[float, Estimate]) -> dict[float, Estimate]:
-    return {r: _factor(e) for r, e in line.items()}
 
 
 def _percent(found: Estimate) -> str:

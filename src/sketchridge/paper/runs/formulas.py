@@ -17,6 +17,7 @@ __all__ = ["SIZES", "Formulas"]
 Array = np.ndarray
 SIZES = (50, 100, 200, 400, 800)
 MIDDLE = 200  # the size at which variances are compared with draws of the noise
+_LEAST = 20  # training points
 _DRAWS = 4000
 _POINTS = slice(5, 200, 10)  # of the grid: 20
 _RANKS = {"polynomial": (3, 300), "gaussian": (3, 12)}  # of the eigenvalues whose decay is read
@@ -28,10 +29,12 @@ class Formulas:
     """Rows of a name and a value: residuals of identities, ratios of variances, T²/λ."""
 
     takes = frozenset({"repetitions", "n"})
+    reads = ""
     alone = False
 
     def cells(self, options: Options) -> list[dict]:
         count = options.count(quick=10, full=100)
+        options.least(min(options.n or SIZES), _LEAST, "the formulas")
         spectra = [{"decay": decay, "n": 0, "first": None, "count": 0} for decay in DECAYS]
         return spectra + [
             {"decay": decay, "n": n, "first": first, "count": length}

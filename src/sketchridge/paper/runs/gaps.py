@@ -25,6 +25,7 @@ SIGMAS = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
 LARGEST = 1000  # n of the panels in which it does not vary
 FIXED_LAMBDA = 0.01
 _GRID_SIZE = 2000  # points of the grid whose kernel matrix has the eigenvalues of the operator
+_LEAST = 20  # training points
 _LEADING = 16  # eigenpairs computed at first
 KERNELS: dict[str, Kernel] = {
     "cubic spline": CubicSpline(),
@@ -139,6 +140,7 @@ class Gaps:
     decay: str
     varies: str
     takes = frozenset({"repetitions", "n"})
+    reads = ""
     alone = False
 
     def cells(self, options: Options) -> list[dict]:
@@ -149,6 +151,7 @@ class Gaps:
         given = {"n": SIZES, "c": DECAYS[self.decay].powers, "sigma": (1.0,)}[self.varies]
         values = options.n or given if self.varies == "n" else given
         n = LARGEST if self.varies == "n" else options.one_n(LARGEST)
+        options.least(int(min(values)) if self.varies == "n" else n, _LEAST, "Figure 1")
         spectra = [{"kernel": k, "value": "spectrum"} for k in kernels if self.varies == "n"]
         return spectra + [
             {"kernel": kernel, "value": value, "n": n, "first": first, "count": length}

@@ -8,7 +8,7 @@ import numpy as np
 
 from sketchridge.exact import exponential_rule
 from sketchridge.kernels import Gaussian
-from sketchridge.paper.options import Options, blocks
+from sketchridge.paper.options import Options, blocks, rows_of
 from sketchridge.paper.runs.gaps import Smooth
 from sketchridge.sketches import GaussianSketch
 
@@ -19,6 +19,7 @@ BANDWIDTH = 1.0
 SIZES = (20, 25, 30)
 READINGS = ("standard deviation", "variance")
 _SHOWN = 50  # test points
+_LEAST = 20  # training points
 
 
 def mixture(count: int, second_is: str, rng: np.random.Generator) -> Array:
@@ -32,14 +33,17 @@ class Mixture:
     """Points of the first repetition; of the others the median of |V2/V1 − 1|."""
 
     takes = frozenset({"repetitions", "n", "m"})
+    reads = ""
     alone = False
 
     def cells(self, options: Options) -> list[dict]:
         count = options.count(quick=20, full=100)
+        n = options.least(options.one_n(500), _LEAST, "Figure 2")
+        rows_of("Figure 2", options.m or SIZES, n)
         return [
             {
                 "second_is": reading,
-                "n": options.one_n(500),
+                "n": n,
                 "sizes": list(options.m or SIZES),
                 "first": first,
                 "count": length,

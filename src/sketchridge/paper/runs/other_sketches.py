@@ -23,6 +23,7 @@ __all__ = ["DENSITY", "LAMBDAS", "MULTIPLES", "SKETCHES", "OtherSketches"]
 
 LAMBDAS = {"cubic spline": 1e-6, "Gaussian": 1e-5}
 MULTIPLES = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0)  # of s_λ; log 1,000 = 6.9
+_LEAST = 100  # training points
 DENSITY = 1 / 3  # of the sparse sketch: the share of its entries that are not 0
 SKETCHES: dict[str, Callable[..., EntrySketch]] = {
     "Gaussian": GaussianSketch,
@@ -38,10 +39,12 @@ class OtherSketches:
     """The gap in units of sup V1, and A1 (i), for sketches of m = ⌈multiple · s_λ⌉ rows."""
 
     takes = frozenset({"repetitions", "n"})
+    reads = ""
     alone = False
 
     def cells(self, options: Options) -> list[dict]:
         count = options.count(quick=10, full=100)
+        options.least(options.one_n(1000), _LEAST, "the sketches, which have up to 7 s_λ rows")
         return [
             {"kernel": kernel, "n": options.one_n(1000), "first": first, "count": length}
             for kernel in LAMBDAS

@@ -13,8 +13,8 @@ import numpy as np
 from sketchridge.active import ActiveLearner
 from sketchridge.kernels import Gaussian
 from sketchridge.learning import learn
-from sketchridge.paper.datasets import load_flights, load_weather
-from sketchridge.paper.options import Options
+from sketchridge.paper.datasets import load_flights, load_weather, origin_of
+from sketchridge.paper.options import Options, rows_of
 from sketchridge.paper.runs.algebra import loo_alpha, sketched_spectrum
 from sketchridge.paper.runs.campaign import Problem, first_labels, log_size, simulate
 from sketchridge.paper.runs.products import (
@@ -149,15 +149,22 @@ class Real:
     takes = frozenset({"repetitions", "n", "m", "backend"})
     alone = False
 
+    @property
+    def reads(self) -> str:
+        return self.source
+
     def cells(self, options: Options) -> list[dict]:
         source = SOURCES[self.source]
         pool = options.one_n(source.pool if options.full else source.quick)
         rounds = pool // (2 * source.batch) - 1
         if rounds < 1:
             raise ValueError(f"A pool of {pool} is less than four rounds of {source.batch}.")
+        rounds = rounds if options.full else min(rounds, 8)
+        labels = (rounds + 1) * source.batch
+        rows_of("The last round of this figure", [options.one_m(FIXED)], labels)
         common = {
             "pool": pool,
-            "rounds": rounds if options.full else min(rounds, 8),
+            "rounds": rounds,
             "m": options.one_m(FIXED),
             "backend": options.backend,
         }
@@ -189,6 +196,11 @@ class Real:
         ]
 
     def run(self, cell: dict, data: Path | None) -> list[dict]:
+        """Rows that name the data they are of."""
+        name = origin_of(self.source, data).name
+        return [{**row, "data": name} for row in self._rows(cell, data)]
+
+    def _rows(self, cell: dict, data: Path | None) -> list[dict]:
         source = SOURCES[self.source]
         problem = real_problem(source, cell["pool"], cell["seed"], data)
         first = first_labels(cell["pool"], source.batch, cell["seed"])

@@ -30,6 +30,7 @@ __all__ = [
     "SketchedModel",
     "Synthetic",
     "features",
+    "minority",
     "synthetic_problem",
 ]
 
@@ -157,6 +158,7 @@ class Synthetic:
 
     setting: int
     takes = frozenset({"repetitions", "n"})
+    reads = ""
     alone = False
 
     def cells(self, options: Options) -> list[dict]:

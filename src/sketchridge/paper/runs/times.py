@@ -13,7 +13,7 @@ import numpy as np
 from sketchridge import exact
 from sketchridge.estimator import SketchedKernelRidge
 from sketchridge.kernels import Gaussian
-from sketchridge.paper.options import Options
+from sketchridge.paper.options import Options, rows_of
 from sketchridge.paper.runs.mixture import BANDWIDTH, mixture
 from sketchridge.paper.settings import exact_ridge, sketched_ridge
 from sketchridge.sketches import GaussianSketch
@@ -32,9 +32,12 @@ class Timing:
     """From the data to one variance, by the printed formulas and by this library."""
 
     takes = frozenset({"repetitions", "n", "m", "backend"})
+    reads = ""
     alone = True
 
     def cells(self, options: Options) -> list[dict]:
+        sizes = options.n or (FULL if options.full else QUICK)
+        rows_of("The smallest size of timing", [options.one_m(30)], min(sizes))
         return [
             {
                 "n": n,
@@ -42,7 +45,7 @@ class Timing:
                 "repeats": options.count(quick=5, full=9),
                 "backend": options.backend,
             }
-            for n in options.n or (FULL if options.full else QUICK)
+            for n in sizes
         ]
 
     def run(self, cell: dict, data: Path | None) -> list[dict]:
@@ -63,6 +66,7 @@ class Update:
     """Appending n_s points to a sketch of n, against starting again."""
 
     takes = frozenset({"repetitions", "n", "m", "backend"})
+    reads = ""
     alone = True
 
     def cells(self, options: Options) -> list[dict]:
@@ -74,9 +78,11 @@ class Update:
         }
         every = 1 if options.full else 2
         sizes = options.n or SIZES[::every]
+        rows_of("The smallest size of update", [options.one_m(30)], min(sizes))
         cells = [{"varies": "n", "n": n, **usual} for n in sizes]
         middle = sizes[len(sizes) // 2]
-        cells += [{"varies": "m", "n": middle, **usual, "m": m} for m in ROWS[::every]]
+        few = [m for m in ROWS[::every] if m <= middle]
+        cells += [{"varies": "m", "n": middle, **usual, "m": m} for m in few]
         cells += [{"varies": "new", "n": middle, **usual, "new": k} for k in NEW[::every]]
         return cells
 
