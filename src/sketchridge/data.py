@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sketchridge import tuning
-from sketchridge.backends import Backend, NumpyTiles, as_backend, by_rows
+from sketchridge.backends import Backend, Elsewhere, NumpyTiles, as_backend, by_rows
 from sketchridge.basis import Basis
 from sketchridge.factor import Sample, sample_of
 from sketchridge.kernels import Kernel
@@ -56,6 +56,16 @@ class Data:
     @property
     def w(self) -> Array:
         return self.rows.w
+
+    def with_numpy(self) -> Data:
+        """With X as a NumPy array, wherever it is."""
+        return replace(self, X=np.asarray(self.X)) if hasattr(self.X, "gathered") else self
+
+    def without_rows(self) -> Data:
+        """What is left of it where the rows are not."""
+        rows: Any = Elsewhere(len(self.rows))
+        X: Any = Elsewhere(*self.X.shape)
+        return replace(self, X=X, rows=rows, used=None)
 
     @property
     def repeats(self) -> Repeats | None:
