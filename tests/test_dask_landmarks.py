@@ -13,6 +13,7 @@ from local_cluster import new_client, shared_client, stopped
 
 from sketchridge import SketchedKernelRidge
 from sketchridge.backends.dask_blocks import DaskBlocks
+from sketchridge.backends.dask_panel import Panel
 from sketchridge.saving import load, save
 
 Array = np.ndarray
@@ -78,7 +79,7 @@ def test_landmarks_answer_when_the_cluster_is_gone(tmp_path):
         model.set_params(backend="auto")
         with pytest.warns(UserWarning, match="saved without its training rows"):
             save(model, tmp_path / f"{name}.skops")
-        for again in (copied, load(tmp_path / f"{name}.skops")):
+        for again in (pickle.loads(pickle.dumps(copied)), load(tmp_path / f"{name}.skops")):
             for what in asked:
                 np.testing.assert_allclose(TOLD[what](again, X), wanted[name][what], rtol=1e-9)
             for ask in (
@@ -114,3 +115,68 @@ def test_rows_of_numpy_are_saved_when_the_cluster_is_gone():
     copied = pickle.loads(pickle.dumps(model))
     np.testing.assert_allclose(copied.predict(Xt), mean, rtol=1e-10)
     np.testing.assert_allclose(copied.variance(Xt), v2, rtol=1e-8)
+
+
+# Lazy answers
+
+
+def sizes(model: SketchedKernelRidge) -> list[int]:
+    """Bytes of what a worker is given for a mean, and for an interval."""
+    asked = ["mean"], ["mean", "gp", "predictive"]
+    return [len(pickle.dumps(model.fitted_.apart(each))) for each in asked]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_lazy_answers_take_no_row_but_landmarks(name, monkeypatch):
+    model = fitted(shared_client(), **CASES[name])
+    X = problem()[2]
+    lazy = da.from_array(X, chunks=(13, 3))
+    monkeypatch.setattr(Panel, "__array__", None)
+    with shared_client().as_current():  # the workers are given the model
+        for what, ask in TOLD.items():
+            found = np.asarray(ask(model, lazy))
+            np.testing.assert_allclose(found, ask(model, X), rtol=1e-9, err_msg=what)
+    assert isinstance(model.predictive_variance(lazy), da.Array)
+    assert isinstance(model.noise_at(lazy), da.Array)
+
+
+def test_what_workers_are_given_does_not_grow_with_the_rows():
+    (one, _), (two, interval) = (sizes(fitted(shared_client(), n, alpha=0.5)) for n in (N, 3 * N))
+    assert abs(one - two) <= 0.01 * one
+    assert interval - two <= 6000 * 6 * 8 + 5000  # three tables of up to 6,000 scores
+
+
+ALL_ROWS: dict[str, Callable[[Any, Any], Any]] = {
+    "v2": lambda model, X: model.variance(X),
+    "vbar": lambda model, X: model.variance(X, "vbar", return_bound=True),
+    "std": lambda model, X: model.predict(X, return_std=True),
+}
+
+
+def test_questions_that_need_all_rows_are_answered_by_their_blocks(monkeypatch):
+    model = fitted(shared_client(), alpha=0.5)
+    X = problem()[2]
+    array = da.from_array(X, chunks=(13, 3))
+    monkeypatch.setattr(Panel, "__array__", None)
+    for ask in ALL_ROWS.values():
+        wanted = ask(model, X)
+        for lazy in (array, array[array[:, 0] > -1]):  # also chunks of unknown length
+            found = ask(model, lazy)
+            for actual, desired in zip(parts(found), parts(wanted), strict=True):
+                assert isinstance(actual, da.Array)
+                np.testing.assert_allclose(actual.compute(), desired, rtol=1e-9)
+    assert model.variance(array).chunks == ((13, 13, 4),)
+    many = model.variance(da.from_array(np.repeat(X, 100, axis=0), chunks=(1000, 3)))
+    np.testing.assert_allclose(many.compute()[::100], model.variance(X), rtol=1e-9)
+
+
+def test_the_exact_mean_is_answered_by_the_blocks(monkeypatch):
+    model = fitted(shared_client(), alpha=50.0, solver="pcg")
+    X = problem()[2]
+    monkeypatch.setattr(Panel, "__array__", None)
+    found = model.predict(da.from_array(X, chunks=(13, 3)))
+    np.testing.assert_allclose(found.compute(), model.predict(X), rtol=1e-9)
+
+
+def parts(found: Any) -> tuple[Any, ...]:
+    return found if isinstance(found, tuple) else (found,)

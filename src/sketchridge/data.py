@@ -26,10 +26,12 @@ __all__ = [
     "prepared",
     "question",
     "scaled_path",
+    "warn_of_silence",
     "warn_of_the_noise",
 ]
 
 Array = np.ndarray
+_SILENT = 1e-12  # share of the noise's σ below which a point is far from all data
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,4 +180,15 @@ def warn_of_the_noise(data: Data) -> None:
             "The noise variance cannot be estimated from one row, and no other distinct row has a "
             "weight: noise_variance_ and standard deviations are 0 or an effect of alpha alone. "
             "Give noise_variance, or more rows."
+        )
+
+
+def warn_of_silence(std: Array, noise: float) -> None:
+    """Say how many points with standard deviations (t, …) are far from all data."""
+    silent = int((std.reshape(len(std), -1).max(axis=1) < _SILENT * np.sqrt(noise)).sum())
+    if silent:
+        warn(
+            f"{silent} of {len(std)} points are so far from the training data that the model "
+            "says nothing about them: their mean and standard deviation are 0. Use "
+            "fit_intercept=True, a larger bandwidth, or look at variance(X, kind='gp')."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
@@ -27,6 +28,8 @@ from sketchridge.varying import Varying
 __all__ = ["Fitted", "Probed", "Settings", "rows_left_out"]
 
 Array = np.ndarray
+_TOLD = {"v3", "gp", "bias2", "predictive"}  # by landmarks, without the training rows
+_GATHERED = 2**13  # rows that a cluster gives to the caller, and to each worker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,19 +156,24 @@ class Fitted(Model):
         """The same model where NumPy computes, whatever the backend of the fit."""
         return _made_of(self._whole() | {"settings": replace(self.settings, backend="numpy")})
 
-    def is_told_by_landmarks(self, kind: str) -> bool:
-        """Whether "mean" or a kind of variance needs no training row but the landmarks."""
-        if not isinstance(self.factor, RowFactor):
-            return False
-        return self.omega is None if kind == "mean" else kind in ("v3", "gp", "bias2")
+    def apart(self, asked: Collection[str]) -> Fitted | None:
+        """The same model for a worker of a cluster, which answers with NumPy what is asked: "mean",
+        "predictive" or kinds of variance.
 
-    def of_landmarks(self) -> Fitted:
-        """The same model with NumPy and without its rows, for what landmarks tell. O(m²) numbers,
-        and what is known already of leave-one-out errors."""
-        return _made_of(self._without_rows())
+        Where landmarks tell that, it is without its rows: O(m² + md) numbers, and up to 6,000
+        scores for what is predictive. None where it needs more rows than a cluster gives away.
+        """
+        told = {*_TOLD, "mean"} if self.omega is None else _TOLD
+        if isinstance(self.factor, RowFactor) and told >= set(asked):
+            known = self.predictive if "predictive" in asked else None
+            return _made_of(self._without_rows() | {"predictive": known})
+        stays = hasattr(self.data.X, "gathered") and len(self.data.X) > _GATHERED
+        return None if stays else self.with_numpy()
 
     def __getstate__(self) -> dict[str, Any]:
         """What predictions need, as NumPy arrays; columns of landmarks are made again."""
+        if isinstance(self.data.X, Elsewhere):
+            return self._without_rows()
         try:
             return self._whole()
         except (MemoryError, Unreachable) as error:
