@@ -7,6 +7,7 @@ import pickle
 import signal
 import threading
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -234,6 +235,66 @@ def test_a_data_frame_in_and_lazy_answers_out():
         strict=True,
     ):
         np.testing.assert_allclose(shared_client().compute(A).result(), B, rtol=1e-8)
+
+
+FRAMES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "flags": lambda frame: frame.assign(flag=frame.a > 0.5),
+    "nullable": lambda frame: frame.assign(flag=frame.a > 0.5).convert_dtypes(),
+    "categories": lambda frame: frame.assign(flag=pd.Categorical((frame.a > 0.5).astype(int))),
+}
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
+def test_a_dask_frame_holds_what_a_pandas_frame_does(make):
+    X, y, Xt = problem(3000)
+    frame, few = (make(pd.DataFrame(A, columns=list("abc"))) for A in (X, Xt))
+    settings = FIXED | FITS["landmarks"]
+    here = SketchedKernelRidge(**settings).fit(frame, y)
+    there = SketchedKernelRidge(**settings, backend=blocks())
+    there.fit(dd.from_pandas(frame, npartitions=3), y)
+    assert there.backend_ == "dask"
+    np.testing.assert_allclose(there.predict(few), here.predict(few), rtol=AGREEMENT)
+    lazy = there.predict(dd.from_pandas(few, npartitions=2))
+    np.testing.assert_allclose(lazy.compute(), here.predict(few), rtol=AGREEMENT)
+
+
+def test_columns_that_are_no_numbers_are_named():
+    X, y, _ = problem(3000)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(when=pd.Timestamp(0), what="x")
+    model = SketchedKernelRidge(**FIXED, backend=blocks())
+    with pytest.raises(ValueError, match=r"no numbers \('when' of type datetime.*, 'what' of type"):
+        model.fit(dd.from_pandas(frame, npartitions=3), y)
+
+
+@pytest.mark.parametrize("chunked", [False, True], ids=["numpy", "dask"])
+def test_a_kernel_matrix_on_a_cluster(chunked):
+    X, y, _ = problem(400)
+    K = X @ X.T
+    settings = {"kernel": "precomputed", "alpha": 1.0, "dtype": "float64", "random_state": 0}
+    given = da.from_array(K, chunks=(100, 400)) if chunked else K
+    there = SketchedKernelRidge(**settings, backend=blocks(100)).fit(given, y)
+    here = SketchedKernelRidge(**settings).fit(K, y)
+    np.testing.assert_allclose(there.predict(K[:5]), here.predict(K[:5]), rtol=AGREEMENT)
+    lazy = there.predict(da.from_array(K[:5], chunks=(2, 400)))
+    np.testing.assert_allclose(lazy.compute(), here.predict(K[:5]), rtol=AGREEMENT)
+
+
+def test_scores_of_dask_are_numbers():
+    X, y, _ = problem(3000)
+    model = SketchedKernelRidge(**FIXED | FITS["landmarks"], backend=blocks())
+    array, target = da.from_array(X, chunks=(700, 3)), da.from_array(y, chunks=900)
+    wanted = model.fit(array, target).score(X, y)
+    assert isinstance(wanted, float)
+    some = array[:, 0] > 0.5
+    frame = dd.from_pandas(pd.DataFrame(X), npartitions=3)
+    for rows, of in ((array, target), (frame, dd.from_pandas(pd.Series(y), npartitions=2))):
+        assert model.score(rows, of) == pytest.approx(wanted, rel=1e-12)
+    inside = X[:, 0] > 0.5
+    unknown = model.score(array[some], target.rechunk(700)[some])
+    assert unknown == pytest.approx(model.score(X[inside], y[inside]), rel=1e-12)
+    w = np.linspace(0, 1, 3000)
+    weighted = model.score(array, target, da.from_array(w, chunks=1000))
+    assert weighted == pytest.approx(model.score(X, y, w), rel=1e-12)
 
 
 def test_lazy_answers_of_any_model():
