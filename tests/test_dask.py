@@ -7,14 +7,17 @@ import pickle
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 from distributed import Client
 from local_cluster import new_client, shared_client, stopped
@@ -87,6 +90,40 @@ def test_a_cluster_gives_the_numbers_of_one_machine(settings):
     if not here.fitted_.factor.complete:  # else it is rounding alone
         bounds = [model.certificate_.relative for model in (there, here)]
         np.testing.assert_allclose(*bounds, rtol=AGREEMENT)
+
+
+TOLERANCES: dict[str, tuple[float, Callable[[Any, Array], Any]]] = {
+    "v2": (1e-8, lambda model, X: model.variance(X, "v2")),
+    "vbar": (1e-8, lambda model, X: model.variance(X, "vbar")),
+    "vtheta": (1e-7, lambda model, X: model.variance(X, "vtheta")),
+    "std": (1e-8, lambda model, X: model.predict(X, return_std=True)[1]),
+    "v1": (1e-6, lambda model, X: model.variance(X[:5], "v1", tol=1e-6)),
+    "bound": (1e-8, lambda model, X: model.variance(X[:5], "vbar", return_bound=True)[1]),
+    "loo": (AGREEMENT, lambda model, X: model.loo_error_),
+    "errors": (AGREEMENT, lambda model, X: model.fitted_.loo_errors),
+    "path": (AGREEMENT, lambda model, X: model.path_.loo),
+    "gap": (1e-8, lambda model, X: model.gap_),
+    "sketch error": (5e-8, lambda model, X: model.sketch_error_),
+}  # those of one pass over 5,000 rows as docs/scaling.md has them
+
+
+@lru_cache
+def there_and_here(alpha: float) -> tuple[SketchedKernelRidge, SketchedKernelRidge]:
+    settings = FITS["intercept"] | {"alpha": alpha, "solver": "sketch"}
+    return fitted(blocks(), **settings), fitted("numpy", **settings)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 3e-3])
+@pytest.mark.parametrize("name", TOLERANCES)
+def test_each_answer_is_that_of_one_machine(name, alpha):
+    """As it is asked for, by the way that takes one pass."""
+    tol, ask = TOLERANCES[name]
+    X = problem()[2]
+    there, here = there_and_here(alpha)
+    assert there.lambda_ >= 1e-6 * there.eigenvalues_[0]
+    actual, desired = ask(there, X), np.asarray(ask(here, X))
+    scale = abs(desired).max() if desired.min() < 0 else 0.0  # errors pass through 0
+    np.testing.assert_allclose(actual, desired, rtol=tol, atol=tol * scale)
 
 
 def test_weights_and_several_targets():
@@ -237,6 +274,13 @@ def test_a_data_frame_in_and_lazy_answers_out():
         np.testing.assert_allclose(shared_client().compute(A).result(), B, rtol=1e-8)
 
 
+def test_the_penalty_of_the_exact_problem_is_that_of_one_machine():
+    """It is compared on more rows than blocks have here, which were not factorized then."""
+    settings = {"kernel": "gaussian", "bandwidth": 0.5, "sketch_size": 60, "random_state": 0}
+    there, here = (fitted(backend, **settings) for backend in (blocks(), "numpy"))
+    assert there.alpha_ == pytest.approx(here.alpha_, rel=1e-6)
+
+
 FRAMES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "flags": lambda frame: frame.assign(flag=frame.a > 0.5),
     "nullable": lambda frame: frame.assign(flag=frame.a > 0.5).convert_dtypes(),
@@ -344,6 +388,25 @@ def test_error_is_a_sentence(X, text):
     with pytest.raises(ValueError, match=text):
         model.fit(X, problem()[1])
     assert not hasattr(model, "n_features_in_")
+
+
+def delayed_rows() -> Any:
+    return dask.delayed(np.ones)((5, 3))
+
+
+@pytest.mark.parametrize("make", [delayed_rows, lambda: polars.LazyFrame({"a": [1.0, 2.0]})])
+def test_what_is_not_computed_is_told(make):
+    """Before polars resolves a schema, with a warning."""
+    X, y, _ = problem(50)
+    model = SketchedKernelRidge(**FIXED).fit(X, y)
+    told = r"X is a (Delayed|LazyFrame), whose rows are not there yet: give X\.(compute|collect)"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for ask in (model.predict, model.variance, lambda given: clone(model).fit(given, y)):
+            with pytest.raises(ValueError, match=told):
+                ask(make())
+        with pytest.raises(ValueError, match="y is a Delayed"):
+            model.fit(X, dask.delayed(list)(y))
 
 
 def test_a_client_is_needed():

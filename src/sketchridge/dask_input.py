@@ -18,8 +18,9 @@ Array = np.ndarray
 
 
 def is_dask(given: Any) -> bool:
-    """Whether something is Dask's, without importing Dask."""
-    return type(given).__module__.partition(".")[0] == "dask"
+    """Whether something is an array or a table of Dask's, without importing Dask."""
+    kind = type(given)
+    return kind.__module__.partition(".")[0] == "dask" and hasattr(kind, "npartitions")
 
 
 def computed(given: Any) -> Any:
