@@ -415,6 +415,17 @@ def test_a_client_is_needed():
         SketchedKernelRidge(**FIXED, alpha=1.0, backend="dask").fit(X, y)
 
 
+def fit_inside() -> None:
+    X, y, _ = problem(9000)
+    SketchedKernelRidge(**FIXED, alpha=1.0, backend="dask").fit(X, y)
+
+
+def test_a_cluster_inside_a_task_is_refused():
+    """As in the folds of dask_ml's GridSearchCV."""
+    with pytest.raises(RuntimeError, match=r"inside a task of Dask's.*: give backend='numpy'"):
+        shared_client().submit(fit_inside).result()
+
+
 def test_the_exact_problem_is_not_distributed():
     X, y, _ = problem(3000)
     with pytest.raises(ValueError, match=r"3,000 × 3,000 kernel matrix, which is not distributed"):

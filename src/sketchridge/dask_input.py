@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchridge.backends import as_backend
 
-__all__ = ["Lazily", "computed", "is_dask", "points_there"]
+__all__ = ["Lazily", "computed", "is_dask", "points_there", "rows_fitted"]
 
 Array = np.ndarray
 
@@ -58,10 +58,6 @@ class Lazily:
     @abstractmethod
     def predict(self, X: Any) -> Any: ...
 
-    def _rows_of(self, X: Any) -> Any:
-        """Dask's X as it is fitted: where it is, or here."""
-        return _rows_there(self, X) if self._is_lazy else computed(X)
-
     def _is_asked_lazily(self, X: Any) -> bool:
         """Whether the answer for X is to be Dask's, computed when it is needed."""
         return self._is_lazy and is_dask(X)
@@ -92,6 +88,13 @@ def _unnamed(model: Any) -> Any:
     if hasattr(model, "feature_names_in_"):
         del model.feature_names_in_
     return model
+
+
+def rows_fitted(estimator: Any, X: Any) -> Any:
+    """X as it is fitted: Dask's where it is, or here."""
+    if not is_dask(X):
+        return X
+    return _rows_there(estimator, X) if estimator._is_lazy else X.compute()
 
 
 def _rows_there(estimator: Any, X: Any) -> Any:

@@ -22,7 +22,7 @@ from sketchridge.checks import (
     checked_precisions,
     explained,
 )
-from sketchridge.dask_input import Lazily, computed, is_dask
+from sketchridge.dask_input import Lazily, computed, rows_fitted
 from sketchridge.data import Data, prepared, warn_of_silence
 from sketchridge.found import Found
 from sketchridge.inputs import validated
@@ -73,7 +73,7 @@ class KernelRegressor(
         """
         self._check_parameters()
         done = copy.copy(self)
-        X = done._rows_of(X) if is_dask(X) else X
+        X = rows_fitted(done, X)
         given = (X, computed(y), computed(sample_weight))
         X, Y, w, done._one_target = validated(done, *given, targets=None)
         settings = self._settings(None)
