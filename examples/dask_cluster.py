@@ -29,7 +29,7 @@ def main() -> tuple[float, float]:
             kernel="gaussian",
             bandwidth="median",
             alpha="gcv",
-            sketch_size=200,
+            sketch_size=400,
             solver="sketch",
             fit_intercept=True,
             random_state=0,

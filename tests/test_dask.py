@@ -7,13 +7,17 @@ import pickle
 import signal
 import threading
 import time
+import warnings
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 from distributed import Client
 from local_cluster import new_client, shared_client, stopped
@@ -86,6 +90,40 @@ def test_a_cluster_gives_the_numbers_of_one_machine(settings):
     if not here.fitted_.factor.complete:  # else it is rounding alone
         bounds = [model.certificate_.relative for model in (there, here)]
         np.testing.assert_allclose(*bounds, rtol=AGREEMENT)
+
+
+TOLERANCES: dict[str, tuple[float, Callable[[Any, Array], Any]]] = {
+    "v2": (1e-8, lambda model, X: model.variance(X, "v2")),
+    "vbar": (1e-8, lambda model, X: model.variance(X, "vbar")),
+    "vtheta": (1e-7, lambda model, X: model.variance(X, "vtheta")),
+    "std": (1e-8, lambda model, X: model.predict(X, return_std=True)[1]),
+    "v1": (1e-6, lambda model, X: model.variance(X[:5], "v1", tol=1e-6)),
+    "bound": (1e-8, lambda model, X: model.variance(X[:5], "vbar", return_bound=True)[1]),
+    "loo": (AGREEMENT, lambda model, X: model.loo_error_),
+    "errors": (AGREEMENT, lambda model, X: model.fitted_.loo_errors),
+    "path": (AGREEMENT, lambda model, X: model.path_.loo),
+    "gap": (1e-8, lambda model, X: model.gap_),
+    "sketch error": (5e-8, lambda model, X: model.sketch_error_),
+}  # those of one pass over 5,000 rows as docs/scaling.md has them
+
+
+@lru_cache
+def there_and_here(alpha: float) -> tuple[SketchedKernelRidge, SketchedKernelRidge]:
+    settings = FITS["intercept"] | {"alpha": alpha, "solver": "sketch"}
+    return fitted(blocks(), **settings), fitted("numpy", **settings)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 3e-3])
+@pytest.mark.parametrize("name", TOLERANCES)
+def test_each_answer_is_that_of_one_machine(name, alpha):
+    """As it is asked for, by the way that takes one pass."""
+    tol, ask = TOLERANCES[name]
+    X = problem()[2]
+    there, here = there_and_here(alpha)
+    assert there.lambda_ >= 1e-6 * there.eigenvalues_[0]
+    actual, desired = ask(there, X), np.asarray(ask(here, X))
+    scale = abs(desired).max() if desired.min() < 0 else 0.0  # errors pass through 0
+    np.testing.assert_allclose(actual, desired, rtol=tol, atol=tol * scale)
 
 
 def test_weights_and_several_targets():
@@ -236,6 +274,73 @@ def test_a_data_frame_in_and_lazy_answers_out():
         np.testing.assert_allclose(shared_client().compute(A).result(), B, rtol=1e-8)
 
 
+def test_the_penalty_of_the_exact_problem_is_that_of_one_machine():
+    """It is compared on more rows than blocks have here, which were not factorized then."""
+    settings = {"kernel": "gaussian", "bandwidth": 0.5, "sketch_size": 60, "random_state": 0}
+    there, here = (fitted(backend, **settings) for backend in (blocks(), "numpy"))
+    assert there.alpha_ == pytest.approx(here.alpha_, rel=1e-6)
+
+
+FRAMES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "flags": lambda frame: frame.assign(flag=frame.a > 0.5),
+    "nullable": lambda frame: frame.assign(flag=frame.a > 0.5).convert_dtypes(),
+    "categories": lambda frame: frame.assign(flag=pd.Categorical((frame.a > 0.5).astype(int))),
+}
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
+def test_a_dask_frame_holds_what_a_pandas_frame_does(make):
+    X, y, Xt = problem(3000)
+    frame, few = (make(pd.DataFrame(A, columns=list("abc"))) for A in (X, Xt))
+    settings = FIXED | FITS["landmarks"]
+    here = SketchedKernelRidge(**settings).fit(frame, y)
+    there = SketchedKernelRidge(**settings, backend=blocks())
+    there.fit(dd.from_pandas(frame, npartitions=3), y)
+    assert there.backend_ == "dask"
+    np.testing.assert_allclose(there.predict(few), here.predict(few), rtol=AGREEMENT)
+    lazy = there.predict(dd.from_pandas(few, npartitions=2))
+    np.testing.assert_allclose(lazy.compute(), here.predict(few), rtol=AGREEMENT)
+
+
+def test_columns_that_are_no_numbers_are_named():
+    X, y, _ = problem(3000)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(when=pd.Timestamp(0), what="x")
+    model = SketchedKernelRidge(**FIXED, backend=blocks())
+    with pytest.raises(ValueError, match=r"no numbers \('when' of type datetime.*, 'what' of type"):
+        model.fit(dd.from_pandas(frame, npartitions=3), y)
+
+
+@pytest.mark.parametrize("chunked", [False, True], ids=["numpy", "dask"])
+def test_a_kernel_matrix_on_a_cluster(chunked):
+    X, y, _ = problem(400)
+    K = X @ X.T
+    settings = {"kernel": "precomputed", "alpha": 1.0, "dtype": "float64", "random_state": 0}
+    given = da.from_array(K, chunks=(100, 400)) if chunked else K
+    there = SketchedKernelRidge(**settings, backend=blocks(100)).fit(given, y)
+    here = SketchedKernelRidge(**settings).fit(K, y)
+    np.testing.assert_allclose(there.predict(K[:5]), here.predict(K[:5]), rtol=AGREEMENT)
+    lazy = there.predict(da.from_array(K[:5], chunks=(2, 400)))
+    np.testing.assert_allclose(lazy.compute(), here.predict(K[:5]), rtol=AGREEMENT)
+
+
+def test_scores_of_dask_are_numbers():
+    X, y, _ = problem(3000)
+    model = SketchedKernelRidge(**FIXED | FITS["landmarks"], backend=blocks())
+    array, target = da.from_array(X, chunks=(700, 3)), da.from_array(y, chunks=900)
+    wanted = model.fit(array, target).score(X, y)
+    assert isinstance(wanted, float)
+    some = array[:, 0] > 0.5
+    frame = dd.from_pandas(pd.DataFrame(X), npartitions=3)
+    for rows, of in ((array, target), (frame, dd.from_pandas(pd.Series(y), npartitions=2))):
+        assert model.score(rows, of) == pytest.approx(wanted, rel=1e-12)
+    inside = X[:, 0] > 0.5
+    unknown = model.score(array[some], target.rechunk(700)[some])
+    assert unknown == pytest.approx(model.score(X[inside], y[inside]), rel=1e-12)
+    w = np.linspace(0, 1, 3000)
+    weighted = model.score(array, target, da.from_array(w, chunks=1000))
+    assert weighted == pytest.approx(model.score(X, y, w), rel=1e-12)
+
+
 def test_lazy_answers_of_any_model():
     X, y, Xt = problem(300)
     lazy = da.from_array(Xt, chunks=(15, 2))
@@ -285,10 +390,40 @@ def test_error_is_a_sentence(X, text):
     assert not hasattr(model, "n_features_in_")
 
 
+def delayed_rows() -> Any:
+    return dask.delayed(np.ones)((5, 3))
+
+
+@pytest.mark.parametrize("make", [delayed_rows, lambda: polars.LazyFrame({"a": [1.0, 2.0]})])
+def test_what_is_not_computed_is_told(make):
+    """Before polars resolves a schema, with a warning."""
+    X, y, _ = problem(50)
+    model = SketchedKernelRidge(**FIXED).fit(X, y)
+    told = r"X is a (Delayed|LazyFrame), whose rows are not there yet: give X\.(compute|collect)"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for ask in (model.predict, model.variance, lambda given: clone(model).fit(given, y)):
+            with pytest.raises(ValueError, match=told):
+                ask(make())
+        with pytest.raises(ValueError, match="y is a Delayed"):
+            model.fit(X, dask.delayed(list)(y))
+
+
 def test_a_client_is_needed():
     X, y, _ = problem(9000)
     with pytest.raises(RuntimeError, match="needs a Dask client, and there is none"):
         SketchedKernelRidge(**FIXED, alpha=1.0, backend="dask").fit(X, y)
+
+
+def fit_inside() -> None:
+    X, y, _ = problem(9000)
+    SketchedKernelRidge(**FIXED, alpha=1.0, backend="dask").fit(X, y)
+
+
+def test_a_cluster_inside_a_task_is_refused():
+    """As in the folds of dask_ml's GridSearchCV."""
+    with pytest.raises(RuntimeError, match=r"inside a task of Dask's.*: give backend='numpy'"):
+        shared_client().submit(fit_inside).result()
 
 
 def test_the_exact_problem_is_not_distributed():

@@ -33,6 +33,7 @@ ROOMS = [
     "backends",
     "precision",
     "rpcholesky",
+    "sample",
     "factor",
     "rows",
     "query",

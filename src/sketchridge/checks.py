@@ -36,6 +36,7 @@ _CRITERIA = ("gcv", "loo")
 _BANDWIDTHS = ("median", "gcv", *LEARNED)
 _LARGEST = 1e150  # of y: squares must stay within floating point
 _TIMES = re.compile("date|time|duration|period", re.IGNORECASE)  # as types' names begin
+_UNMADE = {("polars", "LazyFrame"): "collect()", ("dask", "Delayed"): "compute()"}
 _REMEDIES = {  # by what an error says that gives none
     "could not convert string": "encode text columns first, for example with OneHotEncoder",
     "must be a string or a real number": "convert or drop what is no number first",
@@ -76,7 +77,14 @@ def check_appendable(fitted: Any) -> None:
 
 
 def check_times(name: str, given: Any) -> None:
-    """Refuse dates, times and durations, which turn into numbers of a unit that nobody chose."""
+    """Refuse dates, times and durations, which turn into numbers of a unit that nobody chose, and
+    what has no rows yet, since polars or Dask are still to make them."""
+    kind = type(given)
+    remedy = _UNMADE.get((kind.__module__.partition(".")[0], kind.__name__))
+    if remedy is not None:
+        raise ValueError(
+            f"{name} is a {kind.__name__}, whose rows are not there yet: give {name}.{remedy}."
+        )
     dtypes = getattr(given, "dtypes", getattr(given, "dtype", np.dtype(object)))
     kinds = {str(dtype) for dtype in (dtypes if np.iterable(dtypes) else [dtypes])}
     if {"object", "Object"} & kinds:

@@ -206,7 +206,10 @@ def _compared(alpha: float, sample: Sample, data: Data, fit_intercept: bool, see
     best on up to 4,096 rows."""
     rows = _some_rows(len(sample), _CHECKED, seed)
     problem = _problem(data, rows, fit_intercept)
-    some = sample_of(sample.points.take(rows), problem.w)
+    points = sample.points.take(rows)
+    if len(points) > sample.backend.longest:  # they are on a cluster, which factorizes no matrix
+        points = NumpyTiles().place(points.kernel, points.host())
+    some = sample_of(points, problem.w)
     tried = [alpha * _FACTOR, alpha]
     errors = [_left_out_error(some, problem, each) for each in tried]
     for _ in range(_FALLS):

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from copy import copy
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchridge.backends import as_backend
 
-__all__ = ["asked_lazily", "computed", "is_dask", "points_there", "rows_there"]
+__all__ = ["Lazily", "computed", "is_dask", "points_there", "rows_fitted"]
 
 Array = np.ndarray
 
 
 def is_dask(given: Any) -> bool:
-    """Whether something is Dask's, without importing Dask."""
-    return type(given).__module__.partition(".")[0] == "dask"
+    """Whether something is an array or a table of Dask's, without importing Dask."""
+    kind = type(given)
+    return kind.__module__.partition(".")[0] == "dask" and hasattr(kind, "npartitions")
 
 
 def computed(given: Any) -> Any:
@@ -24,10 +28,81 @@ def computed(given: Any) -> Any:
     return given.compute() if is_dask(given) else given
 
 
-def rows_there(estimator: Any, X: Any) -> Any:
+class Lazily:
+    """What an estimator does with Dask's arrays and data frames."""
+
+    _is_lazy = False  # whether their rows stay where they are, and answers are lazy
+    _fitted: Any
+    _single_target: Any
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions at the rows of X.
+
+        Parameters
+        ----------
+        X : (t, d) array or table
+            The points.
+        y : (t,) or (t, q) array
+            What was observed there.
+        sample_weight : (t,) array
+            Weights of the rows, 1 unless given.
+
+        Returns
+        -------
+        score : float
+            1 for a perfect prediction, 0 for one that is no better than the mean of y.
+        """
+        y, w = computed(y), computed(sample_weight)
+        return float(r2_score(y, computed(self.predict(X)), sample_weight=w))
+
+    @abstractmethod
+    def predict(self, X: Any) -> Any: ...
+
+    def _is_asked_lazily(self, X: Any) -> bool:
+        """Whether the answer for X is to be Dask's, computed when it is needed."""
+        return self._is_lazy and is_dask(X)
+
+    def _lazily(
+        self, asked: str, X: Any, needs: list[str], options: dict[str, Any], *, outputs: int = 1
+    ) -> Any:
+        """A method for each chunk of rows of Dask's X: Dask arrays, as many as it has outputs.
+
+        A copy of what the method ``needs`` of the model is given to the workers, which compute with
+        NumPy. Where it is more rows than a worker is given, the blocks of the fit answer at once.
+        """
+        check_is_fitted(self)
+        _check_table(X)
+        _remember(self, X, X.shape[1], reset=False)
+        shape = () if self._single_target else (len(self._fitted.noise),)
+        apart = self._fitted.apart(needs)
+        if apart is None:
+            return _answered(self, asked, X, outputs, options)
+        model = copy(self) if hasattr(X, "columns") else _unnamed(self)
+        model._fitted = apart
+        return _asked(model, asked, X, outputs, shape, options)
+
+
+def _unnamed(model: Any) -> Any:
+    """The model for rows whose columns have no names, which was said once."""
+    model = copy(model)
+    if hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_
+    return model
+
+
+def rows_fitted(estimator: Any, X: Any) -> Any:
+    """X as it is fitted: Dask's where it is, or here."""
+    if not is_dask(X):
+        return X
+    return _rows_there(estimator, X) if estimator._is_lazy else X.compute()
+
+
+def _rows_there(estimator: Any, X: Any) -> Any:
     """The rows of Dask's X in blocks on the workers, or here where they are few or the estimator's
     backend is another; checked as scikit-learn checks arrays."""
     spec = estimator.backend
+    if estimator.__sklearn_tags__().input_tags.pairwise:  # a kernel matrix is needed as a whole
+        return X.compute()
     named = isinstance(spec, str) and spec in ("auto", "dask")
     if not named and getattr(spec, "name", None) != "dask":
         return X.compute()
@@ -45,35 +120,61 @@ def points_there(X: Any, spec: Any) -> Any:
     of the last client; as NumPy's array where they are few."""
     backend: Any = spec if getattr(spec, "name", None) == "dask" else as_backend("dask")
     _check_table(X)
-    array = _known_lengths(X)
+    wrong = _no_numbers(X)
+    array = _known_lengths(X if wrong else X.astype(float))
     if array.shape[0] <= backend.limit:
         return np.asarray(X.compute())
-    if array.dtype.kind not in "biuf":
+    if wrong:
         raise ValueError(
-            f"X has columns that are no numbers (together of type {array.dtype}): encode or drop "
-            "them first."
+            f"X has columns that are no numbers ({', '.join(wrong)}): encode or drop them first."
         )
     return backend.rows_of(array)
 
 
-def asked_lazily(
-    estimator: Any, asked: str, X: Any, outputs: int, shape: tuple[int, ...], **options: Any
-) -> Any:
-    """A method of a fitted estimator for each chunk of rows of Dask's X: Dask arrays, as many as
-    the method has outputs, with so many numbers in each row.
+def _no_numbers(X: Any) -> list[str]:
+    """Columns of Dask's X that are no numbers, and of which type."""
+    if not hasattr(X, "columns"):
+        return [] if X.dtype.kind in "biuf" else [f"type {X.dtype}"]
+    return [
+        f"{name!r} of type {dtype}"
+        for name, dtype in zip(X.columns, X.dtypes, strict=True)
+        if dtype.kind not in "biuf" and dtype.name != "category"
+    ]
 
-    Each worker is given a copy of the model once, and computes with NumPy.
-    """
+
+def _answered(model: Any, asked: str, X: Any, outputs: int, options: dict[str, Any]) -> Any:
+    """A method for the rows of Dask's X, some thousands at a time: Dask arrays of the answers."""
+    import dask.array as da
+
+    backend = model.fitted_.backend
+    rows = points_there(X, backend)
+    model = _unnamed(model)
+    starts = range(0, max(len(rows), 1), backend.limit)
+    parts = [_answer(model, asked, rows[i : i + backend.limit], options) for i in starts]
+    chunks = X.chunks[0] if hasattr(X, "chunks") else (np.nan,)
+    lengths = "auto" if np.isnan(chunks).any() else chunks
+
+    def together(pieces: list[Array]) -> Any:
+        whole = np.concatenate(pieces)
+        return da.from_array(whole, chunks=(lengths, *whole.shape[1:]))
+
+    if outputs == 1:
+        return together(parts)
+    return tuple(together([part[k] for part in parts]) for k in range(outputs))
+
+
+def _asked(
+    model: Any, asked: str, X: Any, outputs: int, shape: tuple[int, ...], options: dict[str, Any]
+) -> Any:
+    """A method of a model for each chunk of Dask's X, with so many numbers in each row."""
     import dask
     import dask.array as da
 
     chunks = (np.nan,) * X.npartitions
-    _check_table(X)
-    _remember(estimator, X, X.shape[1], reset=False)
     if hasattr(X, "chunks"):
         X = X.rechunk({1: -1})
         chunks = X.chunks[0]
-    model = dask.delayed(estimator.apart(), traverse=False)
+    model = dask.delayed(model, traverse=False)
     call = dask.delayed(_answer, nout=outputs if outputs > 1 else None)
     answers = [call(model, asked, block, options) for block in np.ravel(X.to_delayed()).tolist()]
 
@@ -93,7 +194,7 @@ def _answer(model: Any, method: str, block: Any, options: dict[str, Any]) -> Any
     """That of a chunk, which may be empty."""
     if len(block):
         return getattr(model, method)(block, **options)
-    found = getattr(model, method)(np.zeros((1, block.shape[1])), **options)
+    found = getattr(_unnamed(model), method)(np.zeros((1, block.shape[1])), **options)
     return tuple(part[:0] for part in found) if isinstance(found, tuple) else found[:0]
 
 

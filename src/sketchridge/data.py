@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sketchridge import tuning
-from sketchridge.backends import Backend, NumpyTiles, as_backend, by_rows
+from sketchridge.backends import Backend, Elsewhere, NumpyTiles, as_backend, by_rows
 from sketchridge.basis import Basis
 from sketchridge.factor import Sample, sample_of
 from sketchridge.kernels import Kernel
@@ -26,10 +26,12 @@ __all__ = [
     "prepared",
     "question",
     "scaled_path",
+    "warn_of_silence",
     "warn_of_the_noise",
 ]
 
 Array = np.ndarray
+_SILENT = 1e-12  # share of the noise's σ below which a point is far from all data
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +58,16 @@ class Data:
     @property
     def w(self) -> Array:
         return self.rows.w
+
+    def with_numpy(self) -> Data:
+        """With X as a NumPy array, wherever it is."""
+        return replace(self, X=np.asarray(self.X)) if hasattr(self.X, "gathered") else self
+
+    def without_rows(self) -> Data:
+        """What is left of it where the rows are not."""
+        rows: Any = Elsewhere(len(self.rows))
+        X: Any = Elsewhere(*self.X.shape)
+        return replace(self, X=X, rows=rows, used=None)
 
     @property
     def repeats(self) -> Repeats | None:
@@ -168,4 +180,15 @@ def warn_of_the_noise(data: Data) -> None:
             "The noise variance cannot be estimated from one row, and no other distinct row has a "
             "weight: noise_variance_ and standard deviations are 0 or an effect of alpha alone. "
             "Give noise_variance, or more rows."
+        )
+
+
+def warn_of_silence(std: Array, noise: float) -> None:
+    """Say how many points with standard deviations (t, …) are far from all data."""
+    silent = int((std.reshape(len(std), -1).max(axis=1) < _SILENT * np.sqrt(noise)).sum())
+    if silent:
+        warn(
+            f"{silent} of {len(std)} points are so far from the training data that the model "
+            "says nothing about them: their mean and standard deviation are 0. Use "
+            "fit_intercept=True, a larger bandwidth, or look at variance(X, kind='gp')."
         )

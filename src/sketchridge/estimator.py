@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from sketchridge.certify import Certificate, norm_certificate
 from sketchridge.checks import check_positive, check_refinement, check_sketch_size
 from sketchridge.covariance import refined_covariance, sketched_covariance
-from sketchridge.dask_input import is_dask, rows_there
 from sketchridge.data import Data
 from sketchridge.fitted import Fitted, Settings
 from sketchridge.found import FoundSketch
@@ -97,6 +96,7 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
     sketch_limit: int | None = None  # rows of an automatic sketch, for campaigns; the backend says
     _kinds = ("v1", "v2", "v3", "vbar", "vtheta", "gp", "bias2")
     _kind = "v2"
+    _is_lazy = True
 
     def __init__(
         self,
@@ -172,8 +172,8 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
         self._check_kind(kind)
         check_refinement(kind, refine, tol, return_bound)
         if self._is_asked_lazily(X):
-            options = {"refine": refine, "tol": tol, "return_bound": return_bound}
-            return self._lazily("variance", X, 1 + return_bound, kind=kind, **options)
+            options = {"kind": kind, "refine": refine, "tol": tol, "return_bound": return_bound}
+            return self._lazily("variance", X, [kind], options, outputs=1 + return_bound)
         query = self._question(X)
         with status("Computing variances"):
             variance, bound = self._judged(query, kind, refine, tol, return_bound)
@@ -304,19 +304,6 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
     def _variance(self, query: Query, kind: str) -> Array:
         with self._fitted.backend.alone():
             return super()._variance(query, kind)
-
-    def _rows_of(self, X: Any) -> Any:
-        return rows_there(self, X)
-
-    def _is_asked_lazily(self, X: Any) -> bool:
-        return is_dask(X)
-
-    def apart(self) -> Self:
-        """The fitted model for a worker of a cluster, where it computes with NumPy."""
-        check_is_fitted(self)
-        done = copy.copy(self)
-        done._fitted = self._fitted.with_numpy()
-        return done
 
     def _warn_about(self, std: Array) -> None:
         super()._warn_about(std)

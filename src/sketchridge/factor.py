@@ -10,59 +10,24 @@ from functools import cached_property
 import numpy as np
 
 from sketchridge.backends import Backend, Points, Tall
-from sketchridge.precision import EPS, FULL, Scales, safe
+from sketchridge.precision import EPS, FULL, safe
 from sketchridge.rpcholesky import Landmarks, grow, no_landmarks, with_rows
+from sketchridge.sample import Sample, sample_of
 from sketchridge.sketches import EntrySketch, RowSketch, Sketch
 
-__all__ = ["EntryFactor", "Factor", "RowFactor", "Sample", "factorize", "sample_of", "spectrum"]
+__all__ = [
+    "EntryFactor",
+    "Factor",
+    "RowFactor",
+    "Sample",
+    "factorize",
+    "sample_of",
+    "spectrum",
+]
 
 Array = np.ndarray
 _EPS = EPS[FULL]
 _ROWS = 256  # of a dense sketch, applied at a time
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Points with the weights w of their rows; K = M^½ G M^½ with M = diag(w)/Σw."""
-
-    points: Points
-    weights: Tall  # (n, 1): w
-    total: float  # Σw
-    diag: Tall  # (n, 1): k(x, x)
-    scales: Scales
-    uniform: bool  # whether all weights are the same
-
-    @property
-    def backend(self) -> Backend:
-        return self.points.backend
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    def gram(self, T: Tall, other: Tall | None = None) -> Array:
-        """TᵀMT', with T' = T where not given: (q, q')."""
-        if self.uniform:
-            return T.gram(other, over=len(self))
-        return T.gram(other, self.weights, over=self.total)
-
-
-def sample_of(points: Points, w: Array) -> Sample:
-    """The sample of points with the weights w (n,)."""
-    diag = points.diag()
-    squares = points.squares()
-    total = float(w.sum())
-    scales = Scales(
-        largest=float(squares.max(initial=0.0)),
-        typical=float(np.sqrt(w @ (squares * squares) / total)),
-        diag=float(diag.max(initial=0.0)),
-        trace=float(w @ diag / total),
-        growth=points.kernel.growth,
-        rows=len(points),
-    )
-    backend = points.backend
-    uniform = bool((w == w[0]).all())
-    columns = (backend.tall(w[:, None]), total, backend.tall(diag[:, None]))
-    return Sample(points, *columns, scales, uniform)
 
 
 class Factor(ABC):
@@ -156,9 +121,15 @@ class RowFactor(Factor):
     L: Array  # (r, r), lower triangular
     made: Landmarks | None = None
     known: Array | None = None  # the part of FᵀWF that is known already
+    kept: Points | None = None  # the landmarks themselves, in a model without its rows
 
     precision = FULL
     nested = True
+
+    @cached_property
+    def chosen(self) -> Points:
+        """The landmarks themselves, taken from the rows once."""
+        return self.sample.points.take(self.pivots) if self.kept is None else self.kept
 
     @cached_property
     def landmarks(self) -> Landmarks:
@@ -198,12 +169,11 @@ class RowFactor(Factor):
         backend = self.sample.backend
         none = backend.tall(np.empty((len(points), 0)))
         corner = np.empty((len(self.pivots), 0))
-        landmarks = self.sample.points.take(self.pivots)
-        return backend.schur(points, landmarks, none, corner, self.L) @ right
+        return backend.schur(points, self.chosen, none, corner, self.L) @ right
 
     def represented(self, at: Callable[[Points], Tall], right: Array) -> Tall:
         backend = self.sample.backend
-        values = at(self.sample.points.take(self.pivots)).host()  # (r, t)
+        values = at(self.chosen).host()  # (r, t)
         return backend.tall(backend.solve_triangular(self.L, values).T @ right)
 
     def extended(self, sample: Sample, kept: bool) -> RowFactor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
@@ -10,21 +11,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchridge import tuning
-from sketchridge.backends import Backend, Tall
+from sketchridge.backends import Backend, Elsewhere, NumpyTiles, Tall, Unreachable
 from sketchridge.basis import Basis, Intercept
 from sketchridge.certify import Certificate, trace_certificate
 from sketchridge.data import Data, placed_again, scaled_path
 from sketchridge.distribution import LeftOut
 from sketchridge.factor import EntryFactor, Factor, RowFactor
 from sketchridge.model import Choices, Model
+from sketchridge.notices import warn
 from sketchridge.precision import Plan, offered_or_full
 from sketchridge.query import Query
 from sketchridge.ridge import Ridge
+from sketchridge.sample import Sizes, sample_elsewhere
 from sketchridge.varying import Varying
 
 __all__ = ["Fitted", "Probed", "Settings", "rows_left_out"]
 
 Array = np.ndarray
+_TOLD = {"v3", "gp", "bias2", "predictive"}  # by landmarks, without the training rows
+_GATHERED = 2**13  # rows that a cluster gives to the caller, and to each worker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +81,16 @@ class Fitted(Model):
     grown_gap: float | None  # the gap, where growing the sketch has measured it
     probed: Probed = Probed()  # noqa: RUF009, a tuple
     saved_certificate: Certificate | None = None  # of a model that was loaded
+
+    def __post_init__(self) -> None:
+        """What predictions need of the rows is taken from them now: later they may be gone."""
+        for of, name in (
+            (self.ridge, "coefficients"),
+            (self.ridge, "offset"),
+            (self.ridge.basis, "rest"),
+            (self.factor, "chosen"),
+        ):
+            getattr(of, name, None)
 
     @property
     def backend(self) -> Backend:
@@ -139,18 +154,40 @@ class Fitted(Model):
 
     def with_numpy(self) -> Fitted:
         """The same model where NumPy computes, whatever the backend of the fit."""
-        state = self.__getstate__()
-        state["settings"] = replace(self.settings, backend="numpy")
-        data = self.data
-        state["data"] = replace(data, X=np.asarray(data.X))
-        found = Fitted.__new__(Fitted)
-        found.__setstate__(state)
-        return found
+        return _made_of(self._whole() | {"settings": replace(self.settings, backend="numpy")})
+
+    def apart(self, asked: Collection[str]) -> Fitted | None:
+        """The same model for a worker of a cluster, which answers with NumPy what is asked: "mean",
+        "predictive" or kinds of variance.
+
+        Where landmarks tell that, it is without its rows: O(m² + md) numbers, and up to 6,000
+        scores for what is predictive. None where it needs more rows than a cluster gives away.
+        """
+        told = {*_TOLD, "mean"} if self.omega is None else _TOLD
+        if isinstance(self.factor, RowFactor) and told >= set(asked):
+            known = self.predictive if "predictive" in asked else None
+            return _made_of(self._without_rows() | {"predictive": known})
+        stays = hasattr(self.data.X, "gathered") and len(self.data.X) > _GATHERED
+        return None if stays else self.with_numpy()
 
     def __getstate__(self) -> dict[str, Any]:
         """What predictions need, as NumPy arrays; columns of landmarks are made again."""
+        if isinstance(self.data.X, Elsewhere):
+            return self._without_rows()
+        try:
+            return self._whole()
+        except (MemoryError, Unreachable) as error:
+            is_here = not hasattr(self.data.X, "gathered")
+            if not isinstance(self.factor, RowFactor) or (is_here and self.omega is not None):
+                raise
+            state = self._without_rows()
+            if is_here:
+                return state | {"data": self.data, "sizes": None, "varying": self.varying}
+            warn(f"The model is saved without its training rows. {error}")
+            return state
+
+    def _whole(self) -> dict[str, Any]:
         factor = self.factor
-        one = self.ridge.intercept
         kept: dict[str, Array | None]
         if isinstance(factor, RowFactor):
             kept = {"pivots": factor.pivots, "L": factor.L}
@@ -158,14 +195,48 @@ class Fitted(Model):
             assert isinstance(factor, EntryFactor)
             sums = None if factor.sums is None else factor.sums.host()
             kept = {"sums": sums, "R": factor.R, "amplified": factor.amplified}
+        data = self.data.with_numpy()
+        varying = self.varying
+        if varying is not None:
+            varying = replace(varying, plain=replace(varying.plain, X=data.X))
+        settings = self.settings
+        if data.X is not self.data.X:  # it came from a cluster, and is here now
+            settings = replace(settings, backend="auto")
+        return self._small() | {
+            "settings": settings,
+            "data": data,
+            "factor": kept,
+            "omega": None if self.omega is None else self.omega.host(),
+            "gap": self.gap if self.grown_gap is None else self.grown_gap,
+            "varying": varying,
+            "predictive": self.predictive,
+        }
+
+    def _without_rows(self) -> dict[str, Any]:
+        factor = self.factor
+        assert isinstance(factor, RowFactor)
+        here = {"pivots": factor.pivots, "L": factor.L, "chosen": factor.chosen.host()}
+        return self._small() | {
+            "settings": replace(self.settings, backend="numpy"),
+            "data": self.data.without_rows(),
+            "sizes": tuple(self.sample.sizes),
+            "factor": here,
+            "omega": None if self.omega is None else Elsewhere(*self.omega.shape),
+            "gap": vars(self).get("gap", self.grown_gap),
+            "varying": None if self.varying is None else self.varying.without_rows(),
+            "predictive": vars(self).get("predictive", self.saved_predictive),
+        }
+
+    def _small(self) -> dict[str, Any]:
+        """What has no row for each row of the data."""
+        factor = self.factor
+        one = self.ridge.intercept
         return {
             "settings": self.settings,
-            "data": self.data,
             "kernel": self.kernel,
             "plan": self.plan,
             "sketch": factor.sketch,
             "precision": factor.precision,
-            "factor": kept,
             "spectrum": (self.ridge.basis.E, self.ridge.basis.V),
             "projections": (self.ridge.basis.P, self.ridge.basis.rest),
             "lam": self.ridge.lam,
@@ -173,24 +244,27 @@ class Fitted(Model):
             "coefficients": self.ridge.coefficients,
             "products": self.ridge.precision,
             "noise": self.noise,
-            "omega": None if self.omega is None else self.omega.host(),
             "offset": self.offset,
-            "gap": self.gap if self.grown_gap is None else self.grown_gap,
             "certificate": self.certificate,
             "learned": self.learned,
             "probed": tuple(self.probed),
-            "varying": self.varying,
-            "predictive": self.predictive,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         data, kernel = state["data"], state["kernel"]
-        sample = placed_again(state["settings"].backend, kernel, data)
+        sizes = state.get("sizes")
+        sample = (
+            placed_again(state["settings"].backend, kernel, data)
+            if sizes is None
+            else sample_elsewhere(NumpyTiles(), kernel, Sizes(*sizes))
+        )
         backend = sample.backend
         kept = state["factor"]
         factor: Factor
         if "pivots" in kept:
-            factor = RowFactor(sample, state["sketch"], kept["pivots"], kept["L"])
+            U = kept.get("chosen")
+            chosen = None if U is None else backend.place(kernel, U)
+            factor = RowFactor(sample, state["sketch"], kept["pivots"], kept["L"], kept=chosen)
         else:
             sums = None if kept["sums"] is None else backend.tall(kept["sums"])
             made_in = offered_or_full(state["precision"], backend.precisions)
@@ -198,13 +272,21 @@ class Fitted(Model):
                 sample, state["sketch"], made_in, sums, kept["R"], kept["amplified"]
             )
         E, V = state["spectrum"]
-        basis = Basis(factor, backend.tall(data.Y), E, V, state["projections"], data.repeats)
+        elsewhere = Elsewhere(len(sample), len(data.scale))
+        Y = backend.tall(data.Y) if sizes is None else Tall(backend, (elsewhere,))
+        repeats = data.repeats if sizes is None else None
+        basis = Basis(factor, Y, E, V, state["projections"], repeats)
         precision = offered_or_full(state["products"], backend.precisions)
         plan = replace(state["plan"], full=offered_or_full(state["plan"].full, backend.precisions))
         lam = state["lam"]
         one = state["intercept"]
         intercept = None if one is None else Intercept(basis, lam, one)
         ridge = Ridge(basis, lam, intercept, precision, plan.budget, state["coefficients"])
+        omega = state["omega"]
+        if isinstance(omega, Elsewhere):
+            omega = Tall(backend, (omega,))
+        elif omega is not None:
+            omega = backend.tall(omega)
         values = {
             "settings": state["settings"],
             "data": data,
@@ -212,17 +294,23 @@ class Fitted(Model):
             "plan": plan,
             "ridge": ridge,
             "noise": state["noise"],
-            "omega": None if state["omega"] is None else backend.tall(state["omega"]),
+            "omega": omega,
             "offset": state["offset"],
             "grown_gap": state["gap"],
             "saved_certificate": state["certificate"],
             "learned": state["learned"],
             "probed": Probed(*state["probed"]),
             "varying": state["varying"],
-            "factor_of_widths": state["predictive"].factor,
+            "factor_of_widths": getattr(state["predictive"], "factor", 1.0),
             "saved_predictive": state["predictive"],
         }
         self.__dict__.update(values)
+
+
+def _made_of(state: dict[str, Any]) -> Fitted:
+    found = Fitted.__new__(Fitted)
+    found.__setstate__(state)
+    return found
 
 
 def rows_left_out(

@@ -31,9 +31,9 @@ def validated(
     estimator, since scikit-learn remembers there what it saw of the data.
     """
     for name, given in (("X", X), ("y", y)):
+        check_times(name, given)
         if np.ma.is_masked(given):
             raise ValueError(f"{name} has masked values: fill or drop them first.")
-        check_times(name, given)
     try:
         if hasattr(X, "by_rows"):  # on a cluster, where it was checked
             y = check_array(y, ensure_2d=False, dtype=float, input_name="y")

@@ -22,12 +22,11 @@ from sketchridge.checks import (
     checked_precisions,
     explained,
 )
-from sketchridge.dask_input import asked_lazily, computed, is_dask
-from sketchridge.data import Data, prepared
+from sketchridge.dask_input import Lazily, computed, rows_fitted
+from sketchridge.data import Data, prepared, warn_of_silence
 from sketchridge.found import Found
 from sketchridge.inputs import validated
 from sketchridge.kernels import Precomputed, candidates
-from sketchridge.notices import warn
 from sketchridge.progress import status
 from sketchridge.query import AtPoints, Query
 from sketchridge.questions import Questions
@@ -36,10 +35,11 @@ __all__ = ["KernelRegressor"]
 
 Array = np.ndarray
 Say = Callable[[str], None]
-_SILENT = 1e-12  # share of the noise variance below which a point is far from all data
 
 
-class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
+class KernelRegressor(
+    Found, Questions, Lazily, MultiOutputMixin, RegressorMixin, BaseEstimator, ABC
+):
     """A regressor with one fitted object behind it, ``_fitted``, which never changes."""
 
     width_factor: float | None = None  # of intervals, for campaigns: their kernel is learned apart
@@ -73,7 +73,7 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
         """
         self._check_parameters()
         done = copy.copy(self)
-        X = done._rows_of(X) if is_dask(X) else X
+        X = rows_fitted(done, X)
         given = (X, computed(y), computed(sample_weight))
         X, Y, w, done._one_target = validated(done, *given, targets=None)
         settings = self._settings(None)
@@ -169,7 +169,9 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
                 raise ValueError(
                     "A covariance is not lazy: give X.compute(), or ask for it in parts."
                 )
-            return self._lazily("predict", X, 1 + return_std, return_std=return_std)
+            needs = ["mean", *(["vbar"] if return_std else [])]
+            options = {"return_std": return_std}
+            return self._lazily("predict", X, needs, options, outputs=1 + return_std)
         query = self._question(X)
         mean = self._fitted.mean(query)
         mean = mean[:, 0] if self._single_target else mean
@@ -228,9 +230,14 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
         """
         check_interval(confidence_level, method, side)
         if self._is_asked_lazily(X) and sample_weight is None:
-            options = {"include_noise": include_noise, "method": method, "side": side}
-            level = {"confidence_level": confidence_level}
-            return self._lazily("predict_interval", X, 2, **level, **options)
+            options = {
+                "confidence_level": confidence_level,
+                "include_noise": include_noise,
+                "method": method,
+                "side": side,
+            }
+            needs = ["mean", "gp", "predictive"]
+            return self._lazily("predict_interval", X, needs, options, outputs=2)
         query = self._question(X)
         weights = checked_precisions(sample_weight, len(query))
         share = self._fitted.noise_share(query) / weights
@@ -264,6 +271,9 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
         variance : (t,) array
             In units of y²; (t, q) for several targets.
         """
+        if self._is_asked_lazily(X):
+            options = {"include_noise": include_noise}
+            return self._lazily("predictive_variance", X, ["gp", "predictive"], options)
         query = self._question(X)
         found = self._fitted.predictive
         share = self._fitted.noise_share(query)
@@ -308,24 +318,13 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
         variance : (t,) array
             In units of y²; (t, q) for several targets.
         """
+        if self._is_asked_lazily(X):
+            return self._lazily("noise_at", X, ["predictive"], {})
         query = self._question(X)
         share = np.broadcast_to(self._fitted.noise_share(query), len(query))
         return self._shaped(np.outer(share, self._fitted.noise))
 
     # Checks
-
-    def _rows_of(self, X: Any) -> Any:
-        """Dask's X as it is fitted: here, unless an estimator has another place for it."""
-        return computed(X)
-
-    def _is_asked_lazily(self, X: Any) -> bool:
-        """Whether the answer for X is to be Dask's, computed when it is needed."""
-        return False
-
-    def _lazily(self, asked: str, X: Any, outputs: int, **options: Any) -> Any:
-        check_is_fitted(self)
-        shape = () if self._single_target else (len(self._fitted.noise),)
-        return asked_lazily(self, asked, X, outputs, shape, **options)
 
     def _question(self, X: Any) -> AtPoints:
         check_is_fitted(self)
@@ -359,16 +358,8 @@ class KernelRegressor(Found, Questions, MultiOutputMixin, RegressorMixin, BaseEs
 
     def _warn_about(self, std: Array) -> None:
         """Without an intercept mean and variance are 0 far from the data: say so."""
-        if self._fitted.settings.fit_intercept or not std.size:
-            return
-        usual = np.sqrt(np.max(self.noise_variance_))
-        silent = int((std.reshape(len(std), -1).max(axis=1) < _SILENT * usual).sum())
-        if silent:
-            warn(
-                f"{silent} of {len(std)} points are so far from the training data that the model "
-                "says nothing about them: their mean and standard deviation are 0. Use "
-                "fit_intercept=True, a larger bandwidth, or look at variance(X, kind='gp')."
-            )
+        if not self._fitted.settings.fit_intercept and std.size:
+            warn_of_silence(std, np.max(self.noise_variance_))
 
     def _check_parameters(self) -> None:
         """Check every parameter that needs no data."""

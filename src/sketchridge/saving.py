@@ -17,6 +17,7 @@ _RADIAL = ("gaussian", "matern32", "matern52")
 _DOT = ("linear", "polynomial")
 TRUSTED = (  # types of this library that a file may hold; skops knows those of scikit-learn
     "numpy.dtype",
+    "sketchridge.backends.elsewhere.Elsewhere",
     "sketchridge.candidates.Step",
     "sketchridge.certify.Certificate",
     "sketchridge.data.Data",

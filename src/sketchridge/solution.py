@@ -104,10 +104,12 @@ def _factorized(ridge: Ridge) -> Exactly | None:
 
 
 def _tolerance(settings: Settings, penalty: Penalty | None) -> float:
-    """Of the residual: as far as predictions need it, where the solver is automatic."""
+    """Of the residual: as far as predictions need it, where the solver is automatic. An error of
+    more than y's own spread, or an infinite one where rounding spoils it, allows no more."""
     if settings.solver != "auto":
         return _MEAN_TOL
-    return max(_MEAN_TOL, _SHARE * (1.0 if penalty is None else penalty.error))
+    error = 1.0 if penalty is None else min(penalty.error, 1.0)
+    return max(_MEAN_TOL, _SHARE * error)
 
 
 def _forecast(ridge: Ridge, tol: float, step: str, seed: int) -> Forecast | None:

@@ -31,10 +31,22 @@ class Varying:
     rows: Array  # (p,): training rows that are landmarks
     map: Array  # (p, r), from kernel values with them to features
     plain: Data
+    U: Array | None = None  # (p, k): these rows in the kernel's coordinates; None in old files
 
     def at(self, points: Points, sample: Sample) -> Array:
         """g at points: (t,), positive."""
-        return self.model(_features(points, sample, self.rows, self.map))
+        return self.model(sample.backend.block(points, self._chosen(sample)).host() @ self.map)
+
+    def _chosen(self, sample: Sample) -> Points:
+        if self.U is None:
+            return sample.points.take(self.rows)
+        return sample.backend.place(sample.points.kernel, self.U)
+
+    def without_rows(self) -> Varying:
+        """What is left of it where the training rows are not."""
+        none = np.empty(0, dtype=int)
+        model = replace(self.model, at=none, left_out=none)
+        return replace(self, model=model, plain=self.plain.without_rows())
 
     def ratio(self, sample: Sample) -> Array:
         """g without a row over g, at the training rows: (n,)."""
@@ -60,10 +72,5 @@ def varying_noise(
     rows = rows[:_LANDMARKS]
     chosen = sample.points.take(rows)
     R = landmark_map(sample.backend.block(chosen, chosen).host())
-    found = fit_varying(_features(sample.points, sample, rows, R), scores)
-    return Varying(found, rows, R, data) if found.kept else None
-
-
-def _features(points: Points, sample: Sample, rows: Array, R: Array) -> Array:
-    """ψ(x) = k(x, landmarks) R: (t, r)."""
-    return sample.backend.block(points, sample.points.take(rows)).host() @ R
+    found = fit_varying(sample.backend.block(sample.points, chosen).host() @ R, scores)
+    return Varying(found, rows, R, data, chosen.host()) if found.kept else None

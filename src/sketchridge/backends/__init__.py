@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sketchridge.backends.base import Backend
 from sketchridge.backends.cholesky import Cholesky
+from sketchridge.backends.elsewhere import Elsewhere, Unreachable
 from sketchridge.backends.numpy_tiles import NumpyTiles
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Room, Tall
@@ -19,10 +20,12 @@ __all__ = [
     "LARGE",
     "Backend",
     "Cholesky",
+    "Elsewhere",
     "NumpyTiles",
     "Points",
     "Room",
     "Tall",
+    "Unreachable",
     "as_backend",
     "by_rows",
     "over_rows",

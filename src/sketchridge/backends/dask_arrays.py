@@ -51,11 +51,11 @@ class BlockTall(Tall):
         return self.whole()
 
     def rows(self, start: int, stop: int | None = None) -> Tall:
-        held = self.held()
-        part = held.panels[0].chosen(slice(start, stop))
-        if len(part) <= self.backend.limit:
-            return self.backend.tall(part.take(slice(None)))
-        return BlockTall(self.backend, [part])
+        panel = self.held().panels[0]
+        some = slice(start, stop)
+        if len(range(*some.indices(len(self)))) <= self.backend.limit:
+            return self.backend.tall(panel.take(some))
+        return BlockTall(self.backend, [panel.chosen(some)])
 
     def append(self, more: Tall) -> Tall:
         held = self.held()

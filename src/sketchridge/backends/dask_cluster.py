@@ -16,6 +16,7 @@ import numpy as np
 from distributed.comm.core import CommClosedError
 
 from sketchridge.backends.dask_tasks import added, aligned, freed, itself, on_block
+from sketchridge.backends.elsewhere import Unreachable
 
 __all__ = ["Cluster", "PerBlock"]
 
@@ -45,19 +46,18 @@ class Cluster:
         of Dask's own, which would wait for itself."""
         if self._asked is not None:
             return self._asked
+        if _is_a_task():
+            raise Unreachable(
+                "backend='dask' was asked for inside a task of Dask's, which would wait for the "
+                "worker it is on itself: give backend='numpy' there."
+            )
         try:
-            inside = bool(distributed.get_worker())
-        except ValueError:
-            inside = False
-        try:
-            if inside:
-                raise ValueError
             return distributed.Client.current()
         except ValueError:
-            raise RuntimeError(
+            raise Unreachable(
                 "backend='dask' needs a Dask client, and there is none, or it is closed: make one "
                 "first, with dask.distributed.Client() for this machine or Client(address) for a "
-                "cluster."
+                "cluster. Fit a model again whose rows were on a cluster that is gone."
             ) from None
 
     def each(
@@ -135,7 +135,7 @@ class Cluster:
                     alone = 0.0 if self._workers() else alone + _LOOK
                     self.client.run_on_scheduler(freed)
                 if alone >= _ALONE:
-                    raise RuntimeError(
+                    raise Unreachable(
                         f"The Dask cluster has had no workers for {alone:.0f} s: start some, then "
                         "fit again. Nothing was changed."
                     )
@@ -160,7 +160,7 @@ class Cluster:
         try:
             yield
         except (CommClosedError, CancelledError, TimeoutError, OSError) as error:
-            raise RuntimeError(
+            raise Unreachable(
                 f"The Dask scheduler, or the client's connection to it, is lost ({error}): start a "
                 "new cluster and Client, then fit again. Nothing was changed."
             ) from error
@@ -190,6 +190,13 @@ class Cluster:
             for a, b in pairwise(ends)
             if b > a
         ]
+
+
+def _is_a_task() -> bool:
+    try:
+        return bool(distributed.get_worker())
+    except ValueError:
+        return False
 
 
 class PerBlock:
