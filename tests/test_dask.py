@@ -26,6 +26,7 @@ from sklearn.base import clone
 from sketchridge import ExactKernelRidge, SketchedKernelRidge
 from sketchridge.backends import as_backend, dask_cluster
 from sketchridge.backends.dask_blocks import DaskBlocks
+from sketchridge.chosen import exact_penalty
 
 Array = np.ndarray
 N, T = 5000, 40
@@ -276,9 +277,10 @@ def test_a_data_frame_in_and_lazy_answers_out():
 
 def test_the_penalty_of_the_exact_problem_is_that_of_one_machine():
     """It is compared on more rows than blocks have here, which were not factorized then."""
-    settings = {"kernel": "gaussian", "bandwidth": 0.5, "sketch_size": 60, "random_state": 0}
-    there, here = (fitted(backend, **settings) for backend in (blocks(), "numpy"))
-    assert there.alpha_ == pytest.approx(here.alpha_, rel=1e-6)
+    models = [fitted(backend, **FITS["intercept"]).fitted_ for backend in (blocks(), "numpy")]
+    there, here = (exact_penalty(one.sample, one.data, True, 0) for one in models)
+    assert there.alpha == pytest.approx(here.alpha, rel=1e-8)
+    assert there.error == pytest.approx(here.error, rel=1e-8)
 
 
 FRAMES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
