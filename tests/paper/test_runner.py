@@ -130,6 +130,7 @@ def test_an_interruption_stops_a_run_of_many_cells(tmp_path, jobs):
         if done == 3:
             raise KeyboardInterrupt
 
+    others = set(active_children())  # of a cluster that other tests use
     with pytest.raises(KeyboardInterrupt):
         run_experiments(
             [Squares(tmp_path, seconds=0.5)],
@@ -143,7 +144,7 @@ def test_an_interruption_stops_a_run_of_many_cells(tmp_path, jobs):
     time.sleep(2.0)
     assert 3 <= kept <= 2 + 2 * jobs
     assert len(list(tmp_path.glob("cells/squares/*.json"))) == kept
-    assert not active_children()
+    assert set(active_children()) <= others
 
 
 def test_a_change_of_the_code_starts_again_and_one_of_a_reading_does_not(tmp_path, monkeypatch):

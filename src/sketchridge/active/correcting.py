@@ -1,4 +1,4 @@
-"""What is taken back or put right: labels that are wrong, points that cannot be measured."""
+"""What is added, taken back or put right: candidates, wrong labels, points beyond measuring."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 
 from sketchridge.active.checks import words
+from sketchridge.active.models import Models
+from sketchridge.active.parts import part_of, points_of
+from sketchridge.active.pool import Pool
 from sketchridge.active.store import Store
+from sketchridge.kernels import Kernel
 
 __all__ = ["Correcting"]
 
@@ -15,9 +19,34 @@ Array = np.ndarray
 
 
 class Correcting:
-    """Corrections of a learner's record, each one transaction."""
+    """Further candidates and corrections of a learner's record, each one transaction."""
 
     _store: Store
+    _models: Models
+    _first_kernel: Kernel
+
+    def add(self, X: Any) -> Array:
+        """Add candidates to the pool.
+
+        Parameters
+        ----------
+        X : (t, d) array
+            The candidates.
+
+        Returns
+        -------
+        ids : (t,) array of int
+            Theirs, which follow those there are.
+        """
+        new = Pool(points_of(X, self._models.template))
+        with self._store.transaction():
+            pool = self._current_pool()
+            first = len(pool)
+            pool.check_width(new)
+            new.check(self._first_kernel.check_domain)
+            self._store.add(part_of(new, 0))
+        pool.append(new.part(0))
+        return np.arange(first, len(pool))
 
     def amend(self, ids: Any, y: Any, *, by: str = "", note: str = "") -> None:
         """Other labels for points that have one: all or none.
@@ -78,6 +107,9 @@ class Correcting:
             Row numbers of the pool.
         """
         self._store.release(self._checked_ids(ids))
+
+    def _current_pool(self) -> Pool:
+        raise NotImplementedError
 
     def _checked_ids(self, ids: Any) -> Array:
         raise NotImplementedError

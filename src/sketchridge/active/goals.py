@@ -60,6 +60,14 @@ class Goal:
     def __str__(self) -> str:
         return self.name if self.value is None else f"{self.name} {self.value:g}"
 
+    def check_targets(self, count: int) -> None:
+        """ValueError where labels have more targets than the goal is of."""
+        if count > 1 and not self.explores:
+            raise ValueError(
+                f"Labels with {count} targets were given, but the goal {str(self)!r} is of one: "
+                "give one label for each id, or explore."
+            )
+
     def best(self, y: Array) -> float:
         """What labels have reached: the largest, the least, or the one nearest to the value."""
         return float(y[np.argmin(self.distance(y))])

@@ -240,8 +240,30 @@ class ActiveLearner(Looking, Correcting):
         return (ids, probability) if return_probability else ids
 
     def ask_with(self, make: Callable[[Array, Array], Any], n: int | None = None) -> Any:
-        """What a function makes of the ids and probabilities of `ask`, before they are handed out:
-        where it raises, none of them is."""
+        """What a function makes of the ids and probabilities of `ask`, before they are handed out.
+
+        Where it raises, no point is handed out: a sheet that cannot be written costs none.
+
+        Parameters
+        ----------
+        make : callable
+            Called with the ids, (n,) array of int, and their probabilities, (n,) array.
+        n : int
+            How many, `batch_size` unless given; fewer where the pool runs out.
+
+        Returns
+        -------
+        made : object
+            What the function returned.
+
+        Examples
+        --------
+        >>> pool = np.linspace(0, 1, 50)[:, None]
+        >>> learner = ActiveLearner(SketchedKernelRidge(), pool, batch_size=3, random_state=0)
+        >>> sheet = learner.ask_with(lambda ids, probabilities: [f"point {i}" for i in ids])
+        >>> len(sheet), len(learner.pending_ids_)
+        (3, 3)
+        """
         n = self._checked_number(n)
         while True:
             model = self._drawing_model()
@@ -271,29 +293,6 @@ class ActiveLearner(Looking, Correcting):
         rows, Y = self._checked_labels(ids, y)
         if len(rows):
             self._store.tell(rows, Y, names=checked_names(names, len(rows)), by=words(by))
-
-    def add(self, X: Any) -> Array:
-        """Add candidates to the pool.
-
-        Parameters
-        ----------
-        X : (t, d) array
-            The candidates.
-
-        Returns
-        -------
-        ids : (t,) array of int
-            Theirs, which follow those there are.
-        """
-        new = Pool(points_of(X, self._models.template))
-        with self._store.transaction():
-            pool = self._current_pool()
-            first = len(pool)
-            pool.check_width(new)
-            new.check(self._first_kernel.check_domain)
-            self._store.add(part_of(new, 0))
-        pool.append(new.part(0))
-        return np.arange(first, len(pool))
 
     # How
 
@@ -384,11 +383,7 @@ class ActiveLearner(Looking, Correcting):
         Y = checked_targets(y)
         if len(rows) != len(Y):
             raise ValueError(f"{len(rows)} ids came with {len(Y)} labels: give one for each.")
-        if Y.shape[1] > 1 and not self.goal_.explores:
-            raise ValueError(
-                f"Labels with {Y.shape[1]} targets were given, but the goal {str(self.goal_)!r} is "
-                "of one: give one label for each id, or explore."
-            )
+        self.goal_.check_targets(Y.shape[1])
         return rows, Y
 
     def _checked_number(self, n: Any) -> int:
