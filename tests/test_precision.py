@@ -242,7 +242,7 @@ def test_powers_of_far_coordinates_stay_in_range(distance, fit_intercept, sketch
     X_new = np.vstack([X[:2], [[distance, distance]]])
 
     def model(dtype: str) -> SketchedKernelRidge:
-        given = {"alpha": 1.0, "sketch": sketch, "sketch_size": 8, "noise_variance": 1.0}
+        given = {"alpha": 1.0, "sketch": sketch, "sketch_size": 4, "noise_variance": 1.0}
         given |= {"fit_intercept": fit_intercept, "solver": "sketch", "random_state": 0}
         return SketchedKernelRidge(Polynomial(degree=5), dtype=dtype, **given).fit(X, X[:, 0])
 
@@ -344,3 +344,13 @@ ERRORS = {
 def test_error_is_a_sentence(bad, text):
     with pytest.raises(ValueError, match=text):
         bad()
+
+
+def test_a_complete_sketch_of_few_rows_is_certified():
+    """In single precision its certificate would bound nothing but rounding."""
+    X, y = normal(600, 2), targets(600)[:, 0]
+    model = SketchedKernelRidge("gaussian", bandwidth="median", alpha="loo", random_state=0)
+    model.fit(X, y)
+    assert model.fitted_.factor.complete
+    assert model.dtype_ == "float64"
+    assert model.certificate_.relative < 0.01

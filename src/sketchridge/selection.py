@@ -244,6 +244,8 @@ def _sketched(
         if isinstance(settings.alpha, str):
             lam = _above_rounding(settings, basis, lam)
         precision = plan.variance(sample.scales, basis.largest / lam)
+        if basis.factor.complete and len(sample) <= _COMPLETE:
+            precision = plan.full  # V2 is V1, and its certificate would speak of rounding only
         return Ridge(basis, lam, _intercept(settings, basis, lam), precision, plan.budget)
 
     if complete:
