@@ -17,7 +17,7 @@ from sketchridge.backends import Tall
 from sketchridge.ridge import Ridge
 from sketchridge.system import System, norms
 
-__all__ = ["Forecast", "foreseen"]
+__all__ = ["Forecast", "foreseen", "most_steps"]
 
 Array = np.ndarray
 _PRODUCTS = 3  # with K − K̂, that its norm is estimated by
@@ -56,13 +56,22 @@ def foreseen(
 
     def with_size(m: int) -> Forecast:
         left = norm * _fall(basis.E, m / max(size, 1))
-        steps = max(1.0, 0.5 * np.sqrt(1 + left / ridge.lam) * np.log(2 / tol)) ** _FEWER
+        steps = max(1.0, most_steps(left, ridge.lam, tol)) ** _FEWER
         growing = rate * (_PASSES * n * (m**2 - size**2) + _EIGH * (m**3 - size**3))
         applied = 2 * rate * n * m * columns  # two thin products with F, at the rate of wide ones
         return Forecast(m, float(steps), float(growing + steps * (product + applied)))
 
     sizes = sorted({min(int(size * factor), most) for factor in _FACTORS})
     return min(map(with_size, sizes), key=lambda found: found.seconds)
+
+
+def most_steps(norm: float, lam: float, tol: float) -> float:
+    """½√(1 + ρ/λ) ln(2/tol), the most steps that a residual of ``tol`` takes where ‖K − K̂‖ ≤ ρ.
+
+    >>> round(most_steps(3.0, 1.0, 1e-8), 1)
+    19.1
+    """
+    return float(0.5 * np.sqrt(1 + norm / lam) * np.log(2 / tol))
 
 
 def _norm(ridge: Ridge, columns: int, step: str, seed: int) -> tuple[float, float]:

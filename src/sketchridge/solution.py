@@ -14,7 +14,7 @@ from sketchridge.chosen import Penalty
 from sketchridge.data import Data
 from sketchridge.dense import check_memory, dense_ridge
 from sketchridge.fitted import Probed, Settings
-from sketchridge.forecast import Forecast, foreseen
+from sketchridge.forecast import Forecast, foreseen, most_steps
 from sketchridge.notices import warn
 from sketchridge.precision import Plan
 from sketchridge.refine import PrecisionError, exact_mean, inverse_diagonal
@@ -36,6 +36,7 @@ _ROUGHLY = 0.05  # residual of the solutions for that, whose square is what coun
 _LITTLE = 0.01  # of a row's variance: what need not be looked at more closely
 _EXACT_MEAN = 32_768  # rows up to which the exact mean is worth its time without a GPU
 _LARGE = 4096  # rows from which solutions are rough
+_FEW_STEPS = 20  # a forecast costs as much as about three
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +114,10 @@ def _tolerance(settings: Settings, penalty: Penalty | None) -> float:
 
 
 def _forecast(ridge: Ridge, tol: float, step: str, seed: int) -> Forecast | None:
-    """How long conjugate gradients will take, and with which preconditioner; None where rows are so
-    few that it does not matter."""
+    """How long conjugate gradients will take, and with which preconditioner; None where rows or
+    steps, of which τ = tr K − tr K̂ bounds the number, are so few that it does not matter."""
     n = len(ridge.sample)
-    if n <= _LARGE:
+    if n <= _LARGE or most_steps(ridge.basis.tau, ridge.lam, tol) <= _FEW_STEPS:
         return None
     factor = ridge.basis.factor
     largest = ridge.sample.backend.largest_sketch(n) if factor.nested else factor.sketch.size
