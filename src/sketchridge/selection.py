@@ -55,7 +55,7 @@ def select(settings: Settings, data: Data, say: Say) -> Fitted:
     sketch = _sketch(settings, data)
     chosen = choose_kernel(settings, data, backend, _LEARNED, say)
     with backend.alone():
-        widths = widening_factor(chosen, data, settings, _LEARNED, say)
+        widths = widening_factor(chosen, data, settings, _LEARNED, say, backend)
         sample = placed(backend, chosen.kernel, data)
         precision = _sketch_precision(settings, plan, sample, sketch)
         say(f"Fitting {len(sample):,} rows")

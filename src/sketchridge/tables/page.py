@@ -144,7 +144,7 @@ def _calibration(given: Opened, say: Callable[[str], None]) -> Section:
     return Section(
         "Do the intervals hold?",
         "Of the rows, each predicted without itself. Over all rows coverage is right by "
-        "construction, since the intervals are made of these errors; below 300 rows they are "
+        "construction, since the intervals are made of these errors; below 2,000 rows they are "
         "wider. The second picture is the one to look at: a line that falls to the right means "
         "that wide intervals are too narrow. For data that no fit has seen, predict a table that "
         "has the target.",
