@@ -178,7 +178,7 @@ def test_offset_and_gap_are_those_of_generalized_least_squares(
         np.testing.assert_array_equal(ridge.wide.host(), basis.T.host())
         return
     assert_close(ridge.offset, (inverse.sum(axis=0) @ basis.Y.host()) / inverse.sum())
-    assert_close(ridge.intercept.gap, LAM * inverse.sum())
+    assert_close(ridge.intercept.slack, LAM * inverse.sum())
     e = LAM * w.sum() / w * inverse.sum(axis=1)
     assert_close(ridge.intercept.e.host()[:, 0], e)
     assert_close(ridge.intercept.square, w @ e**2 / w.sum())

@@ -50,7 +50,7 @@ def dense_covariance(ridge: DenseRidge, query: Query, kind: str) -> Array:
         return z.gram() / ridge.sample.total
     left = _clipped(query.cross() - middle.gram())
     if missing is not None:
-        left += np.outer(missing, missing) * (ridge.lam / ridge.gap)
+        left += np.outer(missing, missing) * (ridge.lam / ridge.slack)
     return left
 
 
@@ -105,7 +105,7 @@ def _v3(ridge: Ridge, query: Query) -> Array:
     if ridge.intercept is None:
         parts = a * ridge.D * root
     else:
-        push = ridge.missing(a, query.constant) / ridge.intercept.gap
+        push = ridge.missing(a, query.constant) / ridge.intercept.slack
         inside = (a * ridge.D - np.outer(push, ridge.intercept.c)) * root
         inside += np.outer(push, basis.P[:, -1])
         outside = push * np.sqrt(max(float(basis.rest[-1, -1]), 0.0))
@@ -121,7 +121,7 @@ def _gp(ridge: Ridge, query: Query) -> Array:
     left += scaled @ scaled.T
     if ridge.intercept is not None:
         missing = ridge.missing(a, query.constant)
-        left += np.outer(missing, missing) * (ridge.lam / ridge.intercept.gap)
+        left += np.outer(missing, missing) * (ridge.lam / ridge.intercept.slack)
     return left
 
 

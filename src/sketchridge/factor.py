@@ -127,7 +127,7 @@ class RowFactor(Factor):
     nested = True
 
     @cached_property
-    def chosen(self) -> Points:
+    def landmark_points(self) -> Points:
         """The landmarks themselves, taken from the rows once."""
         return self.sample.points.take(self.pivots) if self.kept is None else self.kept
 
@@ -169,11 +169,11 @@ class RowFactor(Factor):
         backend = self.sample.backend
         none = backend.tall(np.empty((len(points), 0)))
         corner = np.empty((len(self.pivots), 0))
-        return backend.schur(points, self.chosen, none, corner, self.L) @ right
+        return backend.schur(points, self.landmark_points, none, corner, self.L) @ right
 
     def represented(self, at: Callable[[Points], Tall], right: Array) -> Tall:
         backend = self.sample.backend
-        values = at(self.chosen).host()  # (r, t)
+        values = at(self.landmark_points).host()  # (r, t)
         return backend.tall(backend.solve_triangular(self.L, values).T @ right)
 
     def extended(self, sample: Sample, kept: bool) -> RowFactor:
@@ -238,11 +238,9 @@ class EntryFactor(Factor):
         """Sᵀ: (n, m)."""
         if self.transposed is not None:
             return self.transposed
-        return _transposed(self.sample.backend, self.sketch, range(self.sketch.size), self._columns)
-
-    @property
-    def _columns(self) -> range:
-        return range(len(self.sample))
+        return self.sample.backend.generate(
+            self.sketch, range(self.sketch.size), range(len(self.sample))
+        )
 
     @cached_property
     def gram(self) -> Array:
@@ -297,7 +295,7 @@ class EntryFactor(Factor):
         rows = range(self.sketch.size)
         old = sample.points.take(slice(0, n_old))
         new = sample.points.take(slice(n_old, None))
-        St_new = _transposed(backend, self.sketch, rows, range(n_old, len(sample)))
+        St_new = backend.generate(self.sketch, rows, range(n_old, len(sample)))
         St = self.St.append(St_new)
         gained = backend.matmul(old, new, St_new, precision=self.precision)
         sums = self._sums.map(lambda a, b: a + b, gained)
@@ -333,16 +331,12 @@ def _applied(
     St = nothing if St is None else St
     for start in range(first, sketch.size, _ROWS):
         rows = range(start, min(start + _ROWS, sketch.size))
-        new = _transposed(sample.backend, sketch, rows, range(len(sample)))
+        new = sample.backend.generate(sketch, rows, range(len(sample)))
         St = St.beside(new)
         sums = sums.beside(sample.backend.matmul(points, points, new, precision=precision))
     if not sketch.size:
         return EntryFactor(sample, sketch, precision, None, np.empty((0, 0)))
     return _entry_factor(sample, sketch, precision, sums, St)
-
-
-def _transposed(backend: Backend, sketch: EntrySketch, rows: range, columns: range) -> Tall:
-    return backend.generate(sketch, rows, columns)
 
 
 def _entry_factor(

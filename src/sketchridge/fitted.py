@@ -215,7 +215,7 @@ class Fitted(Model):
     def _without_rows(self) -> dict[str, Any]:
         factor = self.factor
         assert isinstance(factor, RowFactor)
-        here = {"pivots": factor.pivots, "L": factor.L, "chosen": factor.chosen.host()}
+        here = {"pivots": factor.pivots, "L": factor.L, "chosen": factor.landmark_points.host()}
         return self._small() | {
             "settings": replace(self.settings, backend="numpy"),
             "data": self.data.without_rows(),

@@ -109,14 +109,14 @@ class Ridge:
         return self.basis.Y.map(lambda y, f, c: y - c - f, fitted, small=(offset,))
 
     def leverages(self) -> Tall:
-        """The smoother's diagonal, w_i/Σw (Σ_j T_ij² D_j + e_i²/gap): (n, 1)."""
+        """The smoother's diagonal, w_i/Σw (Σ_j T_ij² D_j + e_i²/slack): (n, 1)."""
         weights = self.sample.weights
         total = self.sample.total
         D = self.D[:, None]
         h = self.basis.T.map(lambda t, w, d: w * (t * t @ d) / total, weights, small=(D,))
         if self.intercept is None:
             return h
-        share = total * self.intercept.gap
+        share = total * self.intercept.slack
         return h.map(lambda h, e, w: h + w * e * e / share, self.intercept.e, weights)
 
     def mean(self, query: Query) -> Array:
@@ -138,12 +138,12 @@ class Ridge:
         return query.in_blocks(self._width, block)
 
     def v3_from_features(self, a: Array, one: Array | float = 1.0) -> Array:
-        """The same from a(x) (t, r): with an intercept the square of T D a + (1 − 1ᵀℓ) e/gap, 1
+        """The same from a(x) (t, r): with an intercept the square of T D a + (1 − 1ᵀℓ) e/slack, 1
         being what the functional makes of the constant."""
         Da = a * self.D
         square = Da**2 @ self.basis.E
         if self.intercept is not None:
-            push = self.missing(a, one) / self.intercept.gap
+            push = self.missing(a, one) / self.intercept.slack
             across = self.lam * (Da @ self.intercept.c)  # eᵀM T D a
             square = square + 2 * push * across + push**2 * self.intercept.square
         return np.maximum(square, 0) / self.sample.total
@@ -156,7 +156,7 @@ class Ridge:
         a = self.features(query)
         gp = self._unexplained(query, a) + self.lam * (a**2 @ self.D)
         if self.intercept is not None:
-            gp += self.missing(a, query.constant) ** 2 * (self.lam / self.intercept.gap)
+            gp += self.missing(a, query.constant) ** 2 * (self.lam / self.intercept.slack)
         return gp
 
     def bias2(self, query: Query) -> Array:
@@ -167,7 +167,7 @@ class Ridge:
         a = self.features(query)
         c = self._unexplained(query, a)
         if self.intercept is not None:
-            push = self.missing(a, query.constant) / self.intercept.gap
+            push = self.missing(a, query.constant) / self.intercept.slack
             a = a - np.outer(push, self.basis.o)
         return c + (self.lam**2) * (a**2 @ self.D**2)
 
@@ -354,7 +354,7 @@ class Ridge:
         missing = self.lam * one - total
         if a is not None:
             missing = missing + _ratio(theta) * self.lam * self.missing(a, one)
-        return missing / self.intercept.gap
+        return missing / self.intercept.slack
 
     def _mixed_in(self, query: Query, theta: Share) -> Array | None:
         return self.features(query) if np.max(theta, initial=0.0) < 1 else None
@@ -386,9 +386,9 @@ class _FirstPass:
 
 
 def magnification(intercept: Intercept | None) -> float:
-    """By how much an intercept magnifies rounding: 1/√gap, as the kernel can all but make the
+    """By how much an intercept magnifies rounding: 1/√slack, as the kernel can all but make the
     constant."""
-    return 1.0 if intercept is None else max(1.0, intercept.gap**-0.5)
+    return 1.0 if intercept is None else max(1.0, intercept.slack**-0.5)
 
 
 def _ratio(theta: Share) -> Share:

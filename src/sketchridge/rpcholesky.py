@@ -135,7 +135,7 @@ class _Build:
         F = self.F.compact(_WIDEST)
         if 2 * self.room.used < self.room.columns:  # the rank ran out: keep no room for the rest
             F = F.map(lambda f: f)
-        return Landmarks(self.pivots, self.points.backend.constant(L), F, self.residual)
+        return Landmarks(self.pivots, self.points.backend.frozen(L), F, self.residual)
 
 
 def _above(residual: Array, floor: Array) -> Array:

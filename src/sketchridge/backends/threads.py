@@ -15,6 +15,8 @@ import joblib
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from sketchridge.backends.slices import slices
+
 __all__ = ["by_rows", "default_workers", "in_threads", "one_blas_thread", "over_rows"]
 
 T = TypeVar("T")
@@ -40,7 +42,7 @@ def in_threads(workers: int, jobs: Sequence[Callable[[], T]]) -> list[T]:
 
 def over_rows(function: Callable[[slice], T], n: int) -> list[T]:
     """The function of slices of n rows, by several threads where there are many."""
-    parts = [slice(i, min(i + _ROWS, n)) for i in range(0, n, _ROWS)]
+    parts = slices(n, _ROWS)
     if len(parts) < 2:
         return [function(part) for part in parts]
     return in_threads(default_workers(), [partial(function, part) for part in parts])

@@ -28,8 +28,9 @@ import triton
 from sketchridge.backends import triton_kernels
 from sketchridge.backends.base import Backend
 from sketchridge.backends.points import Points
+from sketchridge.backends.slices import slices
 from sketchridge.backends.tall import Tall
-from sketchridge.backends.torch_arrays import column_units, powers, slices
+from sketchridge.backends.torch_arrays import column_units, powers
 from sketchridge.backends.torch_tiles import TorchTiles
 from sketchridge.backends.triton_points import Pair, padded, paired, pieces
 
