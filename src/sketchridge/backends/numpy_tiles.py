@@ -344,13 +344,7 @@ def _filler(P: Points, Q: Points, dtype: Any) -> Filler:
     kernel = P.kernel
     dtype = np.dtype(dtype)
     if kernel.geometry == "opaque":
-
-        def fill_opaque(rows: slice, cols: slice, out: Array) -> Array:
-            s = out[:, : cols.stop - cols.start]
-            s[:] = kernel.block(P.U[rows], Q.U[cols])
-            return s
-
-        return fill_opaque
+        return _opaque_filler(P, Q)
 
     left, right = _form(P, "left", dtype), _form(Q, "right", dtype)
     is_distance = kernel.geometry == "distance"
@@ -370,6 +364,15 @@ def _filler(P: Points, Q: Points, dtype: Any) -> Filler:
         k = kernel.evaluate(s, np)
         if k is not s:
             s[:] = k
+        return s
+
+    return fill
+
+
+def _opaque_filler(P: Points, Q: Points) -> Filler:
+    def fill(rows: slice, cols: slice, out: Array) -> Array:
+        s = out[:, : cols.stop - cols.start]
+        s[:] = P.kernel.block(P.U[rows], Q.U[cols])
         return s
 
     return fill
