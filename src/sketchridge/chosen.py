@@ -194,9 +194,10 @@ def exact_penalty(sample: Sample, data: Data, fit_intercept: bool, seed: int) ->
     rows = _some_rows(len(sample), _ROWS, seed)
     points = sample.points.take(rows)
     G = sample.backend.block(points, points).host()
-    path = best_alpha(G, _problem(data, rows, fit_intercept))
+    problem = _problem(data, rows, fit_intercept)
+    path = best_alpha(G, problem)
     error = float(path.loo[np.argmin(np.abs(path.alphas - path.alpha))])
-    if len(sample) > _ROWS:
+    if len(sample) > _ROWS and problem.Y.shape[1]:  # a target that varies
         return _compared(path.alpha, sample, data, fit_intercept, seed)
     return Penalty(path.alpha * float(data.w.mean()), float(np.sqrt(error)))
 
@@ -231,11 +232,12 @@ def _left_out_error(some: Sample, problem: Problem, alpha: float) -> float:
     return float(problem.w @ (errors**2).mean(axis=1) / problem.w.sum())
 
 
-def learned_penalty(learned: Learned | None, data: Data) -> float | None:
-    """α that the restricted likelihood found with the kernel, for these rows; None elsewhere."""
+def learned_penalty(learned: Learned | None, given: Data) -> float | None:
+    """α that the restricted likelihood found with the kernel, for rows with the weights that were
+    ``given``, whatever varying noise has made of them; None elsewhere."""
     if learned is None or learned.criterion != "reml" or learned.alpha is None:
         return None
-    return learned.alpha * float(data.w.mean())
+    return learned.alpha * float(given.w.mean())
 
 
 def carried_over(

@@ -134,11 +134,17 @@ def placed(backend: Backend, kernel: Kernel, data: Data) -> Sample:
 
 def placed_again(spec: Any, kernel: Kernel, data: Data) -> Sample:
     """On the backend that was asked for, or with NumPy where the machine has no such device."""
-    opaque = kernel.geometry == "opaque"
+    backend: Backend
     try:
-        return placed(as_backend(spec, 0 if opaque else len(data.rows)), kernel, data)
-    except (ImportError, RuntimeError):
-        return placed(NumpyTiles(), kernel, data)
+        backend = as_backend(spec, 0 if kernel.geometry == "opaque" else len(data.rows))
+        backend.array(np.empty(0))  # is there such a device?
+    except (ImportError, RuntimeError) as error:
+        warn(
+            f"The model was fitted with backend={spec!r} and computes with NumPy here. {error} "
+            "set_params(backend='numpy') and a fit make that its own."
+        )
+        backend = NumpyTiles()
+    return placed(backend, kernel, data)
 
 
 def question(sample: Sample, data: Data, X: Array) -> AtPoints:

@@ -6,11 +6,10 @@ import copy
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sketchridge.certify import Certificate, norm_certificate
-from sketchridge.checks import check_positive, check_refinement, check_sketch_size
+from sketchridge.checks import check_positive, check_refinement, check_sketch_size, drawn_seed
 from sketchridge.covariance import refined_covariance, sketched_covariance
 from sketchridge.data import Data
 from sketchridge.fitted import Fitted, Settings
@@ -321,10 +320,7 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
         size = self.sketch_size
         automatic = isinstance(size, str)
         named_auto = isinstance(self.sketch, str) and self.sketch == "auto"
-        if old is None:
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        else:
-            seed = old.settings.seed
+        seed = drawn_seed(self.random_state) if old is None else old.settings.seed
         return Settings(
             **self._shared_settings(),
             sketch="rpcholesky" if named_auto else copy.deepcopy(self.sketch),

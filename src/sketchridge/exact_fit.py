@@ -170,7 +170,7 @@ def _finished(
     unit = sample.points.kernel.unit
     path = None
     eigenvalues = None
-    alpha = learned_penalty(learned, data)
+    alpha = learned_penalty(learned, data if varying is None else varying.plain)
     if settings.alpha == "loo" and alpha is not None:
         lam = alpha / sample.total
     elif settings.alpha == "loo" and len(sample) > _WHOLE:

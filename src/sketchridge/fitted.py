@@ -84,13 +84,10 @@ class Fitted(Model):
 
     def __post_init__(self) -> None:
         """What predictions need of the rows is taken from them now: later they may be gone."""
-        for of, name in (
-            (self.ridge, "coefficients"),
-            (self.ridge, "offset"),
-            (self.ridge.basis, "rest"),
-            (self.factor, "chosen"),
-        ):
-            getattr(of, name, None)
+        ridge, factor = self.ridge, self.factor
+        ridge.coefficients, ridge.offset, ridge.basis.rest  # noqa: B018, computed and kept
+        if isinstance(factor, RowFactor):
+            factor.landmark_points  # noqa: B018
 
     @property
     def backend(self) -> Backend:

@@ -75,7 +75,7 @@ class Found:
         """array (d,) or None : how much each feature matters to distances, with sum 1; None without
         a map."""
         M = self.map_
-        data = self._found.data
+        data = self._found.plain
         return None if M is None else relevance(M, spreads(data.X, data.w))
 
     @property

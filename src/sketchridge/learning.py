@@ -40,7 +40,7 @@ class Learned:
     kernel: DistanceKernel
     form: str  # "isotropic", "ard" or "full"
     map: Array  # (d, k): M, with distances ‖(x − z)M‖
-    alpha: float | None  # noise over amplitude, for rows of weight 1; None for rows appended since
+    alpha: float | None  # noise over amplitude, for a row of mean weight; None for appended rows
     criterion: str  # "loo" or "reml"
     curve: tuple[Step, ...]  # what was tried
     descent: tuple[float, ...]  # the criterion by evaluation, of the chosen form

@@ -8,12 +8,18 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sketchridge.answers import ContrastTest, MarginalEffects, effects_table, tested
 from sketchridge.backends import by_rows
-from sketchridge.checks import check_interval, checked_matrix, checked_value, checked_weights
+from sketchridge.checks import (
+    as_random,
+    check_interval,
+    checked_matrix,
+    checked_value,
+    checked_weights,
+    drawn_seed,
+)
 from sketchridge.covariance import half
 from sketchridge.dask_input import computed
 from sketchridge.kinds import Kinds
@@ -84,7 +90,7 @@ class Questions(Kinds):
             bias and is wide far from the data; or a kind of `covariance`, the mean as it would vary
             with the noise.
         random_state : int, generator or None
-            A seed, as scikit-learn has it.
+            A seed, or a generator of NumPy's of either kind.
 
         Returns
         -------
@@ -102,7 +108,7 @@ class Questions(Kinds):
         if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
             raise ValueError(f"size must be a whole number of curves from 1 up, got {size!r}.")
         kind = self._covariance_kind(kind)
-        rng = check_random_state(random_state)
+        rng = as_random(random_state)
         query = self._question(X)
         fitted = self._fitted
         with status("Drawing curves"):
@@ -208,7 +214,7 @@ class Questions(Kinds):
             mean = self._mean(query)
             unit = self._covariance(query, kind)
         std = np.sqrt(self._of_targets(np.maximum(np.diagonal(unit), 0), self._fitted.noise))
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        rng = np.random.default_rng(drawn_seed(random_state))
         return tested(mean, std, unit, held, float(confidence_level), int(simulations), rng)
 
     def gradient(self, X: Any, return_std: bool = False, *, kind: str | None = None) -> Any:

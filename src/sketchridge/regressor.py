@@ -50,8 +50,8 @@ class KernelRegressor(
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        tags.input_tags.pairwise = precomputed
+        named = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise = named or isinstance(self.kernel, Precomputed)
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -295,11 +295,15 @@ class KernelRegressor(
             The natural logarithm of a density per unit of y; (t, q) for several targets.
         """
         query = self._question(X)
-        Y = np.asarray(y, dtype=float).reshape(len(query), -1)
-        check_known(Y)
         mean = self._fitted.mean(query)
+        given = np.asarray(computed(y), dtype=float)
+        Y = given[:, None] if given.ndim == 1 else given
         if Y.shape != mean.shape:
-            raise ValueError(f"y has the shape {np.shape(y)}, but predictions have {mean.shape}.")
+            raise ValueError(
+                f"y has the shape {given.shape}, but predictions have {self._shaped(mean).shape}: "
+                "give a row for each row of X, with a number for each target."
+            )
+        check_known(Y)
         share = self._fitted.noise_share(query)
         return self._shaped(self._fitted.predictive.log_density(Y, mean, self._gp(query), share))
 

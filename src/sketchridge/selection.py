@@ -187,7 +187,9 @@ def _finished(
     automatic = settings.sketch_size is None and not _is_given(settings.sketch)
     complete = automatic and _is_to_be_complete(settings, factor)
     whole = complete or factor.complete or (settings.sketch_size or 0) >= len(sample)
-    penalty = _exact_penalty(settings, data, sample, learned, whole)
+    given = data if varying is None else varying.plain
+    from_kernel = learned_penalty(learned, given)
+    penalty = _exact_penalty(settings, data, sample, from_kernel, whole)
     with sample.backend.alone():
         ridge, gap = _sketched(settings, data, plan, basis, penalty, automatic, complete, say)
     _warn_of_rounding(plan, ridge)
@@ -274,15 +276,15 @@ def _is_to_be_complete(settings: Settings, factor: Factor) -> bool:
 
 
 def _exact_penalty(
-    settings: Settings, data: Data, sample: Sample, learned: Learned | None, whole: bool
+    settings: Settings, data: Data, sample: Sample, learned: float | None, whole: bool
 ) -> Penalty | None:
-    """The penalty of the exact problem, where the mean is its mean and too large to see whole; None
-    where λ is given or chosen from the sketch, or from a complete one."""
+    """The penalty of the exact problem, where the mean is its mean and too large to see whole, or
+    the one ``learned`` with the kernel; None where λ is given or chosen from the sketch, or from a
+    complete one."""
     if settings.alpha != "loo" or settings.largest_size is not None:
         return None
-    found = learned_penalty(learned, data)
-    if found is not None:
-        return Penalty(found, 1.0)
+    if learned is not None:
+        return Penalty(learned, 1.0)
     if whole or settings.solver == "sketch":
         return None
     return exact_penalty(sample, data, settings.fit_intercept, _LEARNED)

@@ -93,7 +93,7 @@ def _solved(A: Any, noise: Any, fit_intercept: bool) -> tuple[Any, float]:
     """P (n, n) and log|A|, with log 1ᵀB1 where there is an intercept; None where A has no root."""
     A.diagonal().add_(noise)
     L, failed = torch.linalg.cholesky_ex(A)
-    if int(failed):
+    if int(failed) or not bool(torch.isfinite(L.diagonal()).all()):
         return None, 0.0
     logdet = 2 * float(L.diagonal().log().sum())
     B = torch.cholesky_inverse(L)
