@@ -12,6 +12,7 @@ from helpers import (
     KERNEL_CASES,
     KernelCase,
     assert_close,
+    assert_close_each,
     at,
     normal,
     sample_for,
@@ -287,3 +288,14 @@ def test_what_cannot_fit_is_refused_before_any_work(with_path, monkeypatch):
         check_memory(NumpyTiles(), n, with_path=with_path)
     monkeypatch.setattr(memory, "available", lambda: needed)
     check_memory(NumpyTiles(), n, with_path=with_path)
+
+
+def test_training_rows_are_known_whatever_their_coordinates_round_to():
+    """Of a map of the features: products of one row and of many round differently."""
+    X = normal(100, 9)
+    M = 0.3 * normal(9, 9, 1)
+    model = ExactKernelRidge("gaussian", bandwidth=M, alpha=1e-5, noise_variance=1.0)
+    model.fit(X, X[:, 0])
+    each = np.concatenate([model.variance(x[None], "bias2") for x in X])
+    assert_close_each(model.variance(X, "bias2"), each)
+    assert (each > 0).all()

@@ -14,6 +14,7 @@ from sketchridge.basis import Basis
 from sketchridge.factor import Sample, sample_of
 from sketchridge.kernels import Kernel
 from sketchridge.notices import warn
+from sketchridge.precision import FULL
 from sketchridge.query import AtPoints
 from sketchridge.rows import Repeats, Rows, merged
 
@@ -26,6 +27,7 @@ __all__ = [
     "prepared",
     "question",
     "scaled_path",
+    "warn_of_rounding",
     "warn_of_silence",
     "warn_of_the_noise",
 ]
@@ -153,7 +155,8 @@ def question(sample: Sample, data: Data, X: Array) -> AtPoints:
     kernel = sample.points.kernel
     stays = hasattr(X, "by_rows")  # on a cluster
     coordinates = by_rows(kernel.coordinates, X) if stays else kernel.coordinates(X)
-    return AtPoints(sample.backend.place(kernel, coordinates))
+    given = None if stays else (X, data.X)
+    return AtPoints(sample.backend.place(kernel, coordinates), given)
 
 
 def scaled_path(basis: Basis, fit_intercept: bool, data: Data, unit: float) -> tuning.LambdaPath:
@@ -187,6 +190,17 @@ def warn_of_the_noise(data: Data) -> None:
             "weight: noise_variance_ and standard deviations are 0 or an effect of alpha alone. "
             "Give noise_variance, or more rows."
         )
+
+
+def warn_of_rounding(lam: float, largest: float, dtype: str) -> None:
+    """Say that λ is too small for products of a precision; it and E₁ are in units of the kernel."""
+    remedy = ", or center and rescale X"
+    if dtype != FULL:
+        remedy = f", center and rescale X, or use dtype={FULL!r}"
+    warn(
+        f"λ = {lam:.3g} is below the rounding of {dtype} products with a largest eigenvalue of "
+        f"{largest:.3g}: do not trust the mean or its variance. Give a larger alpha{remedy}."
+    )
 
 
 def warn_of_silence(std: Array, noise: float) -> None:

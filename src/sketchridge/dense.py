@@ -12,6 +12,7 @@ from sketchridge.backends.cholesky import COLUMNS
 from sketchridge.factor import Sample
 from sketchridge.precision import FULL
 from sketchridge.query import Query
+from sketchridge.ridge import magnification
 
 __all__ = ["DenseRidge", "check_memory", "dense_ridge"]
 
@@ -81,6 +82,11 @@ class DenseRidge:
     def slack(self) -> float:
         """1ᵀM(I − Ĥ)1 = λ 1ᵀM^½(K+λI)⁻¹M^½1."""
         return float(self.lam * (self.root @ self.constant))
+
+    @property
+    def growth(self) -> float:
+        """By how much an intercept magnifies rounding."""
+        return magnification(self.slack if self.fit_intercept else None)
 
     @cached_property
     def offset(self) -> Array:

@@ -43,7 +43,8 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
         features; learned: "ard" (one for each feature), "full" (a map) or "auto" (the simplest of
         one for all, "ard" and "full" that predicts as well); "median" (of the distances between
         rows) or "gcv". Learning needs no scaling of the features. A kernel whose profile has no
-        slope takes the median for "auto", and one with a bandwidth of its own keeps it.
+        slope takes the median for "auto", and one with a bandwidth of its own keeps it unless
+        numbers or "gcv" are given.
     alpha : float or str
         The penalty α = λΣw (nλ without weights), in units of the kernel; "loo", the largest whose
         leave-one-out error is within 1% of the least; or "gcv".

@@ -25,15 +25,17 @@ from sketchridge.data import (
     placed,
     placed_again,
     scaled_path,
+    warn_of_rounding,
 )
 from sketchridge.dense import DenseRidge, check_memory, dense_ridge
 from sketchridge.distribution import LeftOut
 from sketchridge.factor import Sample, factorize, sample_of
 from sketchridge.learning import Learned
 from sketchridge.model import Choices, Model, found_noise, with_varying_noise
-from sketchridge.precision import FULL
+from sketchridge.precision import FULL, excess
 from sketchridge.query import Query
 from sketchridge.sketches import RPCholeskySketch
+from sketchridge.system import norms
 from sketchridge.varying import Varying
 
 __all__ = ["ExactFitted", "extend_exact", "select_exact"]
@@ -42,6 +44,7 @@ Array = np.ndarray
 _SEED = 0  # of the rows on which a kernel is learned
 _WHOLE = 4096  # rows up to which the penalty is chosen on all of them
 _WORTH = 2048  # rows from which a GPU is worth sending them to
+_PRODUCTS = 8  # by which the largest eigenvalue is known, where it matters
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -185,6 +188,8 @@ def _finished(
     else:
         lam = float(settings.alpha) / sample.total / unit
     ridge = dense_ridge(sample, data.Y, lam, settings.fit_intercept)
+    if not isinstance(settings.alpha, str):
+        _warn_of_rounding(ridge)
     kernel = sample.points.kernel
     noise, predictive = found_noise(
         settings,
@@ -207,6 +212,28 @@ def _finished(
         varying=varying,
         saved_predictive=predictive,
     )
+
+
+def _warn_of_rounding(ridge: DenseRidge) -> None:
+    """Where λ is all but lost, though the factorization did not fail."""
+    sample, lam, unit = ridge.sample, ridge.lam, ridge.sample.points.kernel.unit
+    growth = ridge.growth / lam
+    if excess(FULL, sample.scales, growth * sample.scales.trace) > 1:  # tr K, no less than E₁
+        largest = _largest(sample)
+        if excess(FULL, sample.scales, growth * largest) > 1:
+            warn_of_rounding(lam * unit, largest * unit, FULL)
+
+
+def _largest(sample: Sample) -> float:
+    """E₁, by power iteration."""
+    backend, points = sample.backend, sample.points
+    W = backend.tall(np.random.default_rng(_SEED).standard_normal((len(sample), 1)))
+    length = norms(W)
+    for _ in range(_PRODUCTS):
+        scaled = W.map(lambda w, m, s: w * m / s, sample.root, small=(length,))
+        W = backend.matmul(points, points, scaled, precision=FULL).scaled(sample.root)
+        length = np.maximum(norms(W), np.finfo(float).tiny)
+    return float(length[0])
 
 
 def _backend(settings: Choices, data: Data) -> Backend:

@@ -110,9 +110,11 @@ class Query(ABC):
 
 @dataclass(frozen=True, eq=False)
 class AtPoints(Query):
-    """The value of the function at some points."""
+    """The value of the function at some points; rows of X and the training rows as they were
+    ``given`` tell which of them are the same, since coordinates may round differently."""
 
     points: Points
+    given: tuple[Array, Array] | None = None  # (t, d) and (n, d)
 
     def __len__(self) -> int:
         return len(self.points)
@@ -164,13 +166,17 @@ class AtPoints(Query):
         return np.array(self.at(self.points).host())
 
     def known_rows(self, sample: Sample) -> Array:
-        return positions(sample.points.host(), self.points.host())
+        if self.given is None:
+            return positions(sample.points.host(), self.points.host())
+        X, training = self.given
+        return positions(training, X)
 
     def rounding(self) -> Array:
         return np.zeros(len(self))
 
     def some(self, rows: slice | Array) -> AtPoints:
-        return AtPoints(self.points.take(rows))
+        given = None if self.given is None else (self.given[0][rows], self.given[1])
+        return AtPoints(self.points.take(rows), given)
 
 
 class Functionals(Query):

@@ -55,7 +55,7 @@ class Ridge:
     @property
     def growth(self) -> float:
         """By how much an intercept magnifies rounding."""
-        return magnification(self.intercept)
+        return magnification(None if self.intercept is None else self.intercept.slack)
 
     @property
     def scale(self) -> float:
@@ -385,10 +385,10 @@ class _FirstPass:
     a: Array | None  # (t, r)
 
 
-def magnification(intercept: Intercept | None) -> float:
+def magnification(slack: float | None) -> float:
     """By how much an intercept magnifies rounding: 1/√slack, as the kernel can all but make the
-    constant."""
-    return 1.0 if intercept is None else max(1.0, intercept.slack**-0.5)
+    constant; not at all where there is none."""
+    return 1.0 if slack is None else max(1.0, slack**-0.5)
 
 
 def _ratio(theta: Share) -> Share:

@@ -22,7 +22,7 @@ from sketchridge.chosen import (
     learned_penalty,
     widening_factor,
 )
-from sketchridge.data import Data, extended_data, placed
+from sketchridge.data import Data, extended_data, placed, warn_of_rounding
 from sketchridge.distribution import LeftOut
 from sketchridge.factor import Factor, RowFactor, Sample, factorize, sample_of
 from sketchridge.fitted import Fitted, Settings, rows_left_out
@@ -324,7 +324,8 @@ def _above_rounding(settings: Settings, basis: Basis, lam: float) -> float:
     """
     power = 2 / 3 if settings.fit_intercept else 1.0
     while True:
-        growth = magnification(_intercept(settings, basis, lam))
+        one = _intercept(settings, basis, lam)
+        growth = magnification(None if one is None else one.slack)
         over = excess(FULL, basis.sample.scales, growth * basis.largest / lam)
         if not over > 1:
             return lam
@@ -366,11 +367,4 @@ def _warn_of_rounding(plan: Plan, ridge: Ridge) -> None:
     ratio = ridge.growth * ridge.basis.largest / ridge.lam
     if plan.hopeless(ridge.sample.scales, ratio):
         unit = ridge.sample.points.kernel.unit
-        remedy = ", or center and rescale X"
-        if plan.full != FULL:
-            remedy = f", center and rescale X, or use dtype={FULL!r}"
-        warn(
-            f"λ = {ridge.lam * unit:.3g} is below the rounding of {plan.full} products with a "
-            f"largest eigenvalue of {ridge.basis.largest * unit:.3g}: do not trust the mean or V2. "
-            f"Give a larger alpha{remedy}.",
-        )
+        warn_of_rounding(ridge.lam * unit, ridge.basis.largest * unit, plan.full)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -138,6 +139,14 @@ class SparseSketch(_CellSketch):
     seed: int = 0
     density: float = 1 / 3
 
+    def check(self, n: int) -> None:
+        super().check(n)
+        if not isinstance(self.density, Real) or not 0 < self.density <= 1:
+            raise ValueError(
+                "The density of a SparseSketch must be above 0 and at most 1, got "
+                f"{self.density!r}."
+            )
+
     def draw(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
         u = rng.random(shape)
         return np.where(u < self.density, np.where(u < self.density / 2, 1.0, -1.0), 0.0)
@@ -211,8 +220,6 @@ class ArraySketch(EntrySketch):
     ----------
     matrix : (m, n) array
         Its entries.
-    seed : int
-        Not used.
 
     Examples
     --------
@@ -222,7 +229,6 @@ class ArraySketch(EntrySketch):
     """
 
     matrix: Array
-    seed: int = 0
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -237,6 +243,16 @@ class ArraySketch(EntrySketch):
         return self
 
     def check(self, n: int) -> None:
+        if np.ndim(self.matrix) != 2 or not hasattr(self.matrix, "dtype"):
+            raise ValueError(
+                f"The matrix of an ArraySketch must be an array (m, n), got {self.matrix!r}."
+            )
+        if self.matrix.dtype.kind == "c":
+            raise ValueError("The sketch array is complex; it must be real.")
+        if self.matrix.dtype.kind not in "biuf" or not np.isfinite(self.matrix).all():
+            raise ValueError(
+                "The sketch array contains NaN or infinity; its entries must be finite."
+            )
         if self.matrix.shape[1] > n:
             raise ValueError(
                 f"The sketch has {self.matrix.shape[1]} columns, but there are only {n} training "
@@ -370,9 +386,9 @@ def as_sketch(spec: object, *, n: int, seed: int) -> Sketch:
             f"A sketch given as an array must have one column for each of the {n} training rows "
             f"and at least one row, got shape {matrix.shape}."
         )
-    if not np.isfinite(matrix).all():
-        raise ValueError("The sketch array contains NaN or infinity; its entries must be finite.")
-    return ArraySketch(matrix)
+    sketch = ArraySketch(matrix)
+    sketch.check(n)
+    return sketch
 
 
 def _generator(seed: int, row: int, column: int) -> np.random.Generator:
