@@ -93,16 +93,17 @@ class Query(ABC):
         """A part of the question."""
 
     def in_blocks(
-        self, width: int, function: Callable[[Self], Array], *, formed: bool = False
+        self, width: int, function: Callable[..., Array], *along: Array, formed: bool = False
     ) -> Array:
-        """The function of parts so short that matrices of that width are small, put together.
+        """The function of parts so short that matrices of that width are small, and of the parts of
+        what goes ``along`` (t, …), put together.
 
         ``formed`` says that the function needs k_x at all training rows.
         """
         size = self._block(max(width, 1), formed)
         starts = range(0, max(len(self), 1), size)
-        parts = [function(self.some(slice(i, min(i + size, len(self))))) for i in starts]
-        return np.concatenate(parts)
+        parts = [slice(i, min(i + size, len(self))) for i in starts]
+        return np.concatenate([function(self.some(s), *(each[s] for each in along)) for s in parts])
 
     def _block(self, width: int, formed: bool) -> int:
         return min(max(1, self.backend.block_bytes // (8 * width)), self.backend.longest)
@@ -283,7 +284,7 @@ def _dense(A: Any) -> Array:
 
 
 Share = float | Array  # of V2's weights, for all that is asked or for each: (t,)
-Theta = float | Callable[[Query], Array]  # the same, or by a function of what is asked
+Theta = Share | Callable[[Query], Array]  # the same, or by a function of what is asked
 
 
 def share_at(theta: Theta, query: Query) -> Share:
