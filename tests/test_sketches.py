@@ -273,7 +273,7 @@ ERRORS = {
     ),
     "density above 1": (
         lambda: as_sketch(SparseSketch(3, density=2), n=5, seed=0),
-        "density of a SparseSketch must be above 0 and at most 1, got 2",
+        "density must be above 0 and at most 1, got 2",
     ),
     "a sketch of NaN": (
         lambda: as_sketch(ArraySketch(np.full((2, 5), np.nan)), n=5, seed=0),
@@ -281,7 +281,7 @@ ERRORS = {
     ),
     "a sketch of a list": (
         lambda: as_sketch(ArraySketch([[1.0, 2.0]]), n=5, seed=0),
-        r"matrix of an ArraySketch must be an array \(m, n\)",
+        r"An ArraySketch is a real array \(m, n\), got \[\[1.0, 2.0\]\]",
     ),
     "resized array": (
         lambda: ArraySketch(np.ones((2, 9))).grown(3),

@@ -35,7 +35,6 @@ class Certificate:
     norm: float
     relative: float
     failure_probability: float = 0.0
-    estimate: str = "v2"  # the kind of variance that is bounded
 
     @property
     def vacuous(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sketchridge import tuning
-from sketchridge.backends import Backend, Elsewhere, NumpyTiles, as_backend, by_rows
+from sketchridge.backends import Backend, Elsewhere, NumpyTiles, as_backend, by_rows, on_cluster
 from sketchridge.basis import Basis
 from sketchridge.factor import Sample, sample_of
 from sketchridge.kernels import Kernel
@@ -63,7 +63,7 @@ class Data:
 
     def with_numpy(self) -> Data:
         """With X as a NumPy array, wherever it is."""
-        return replace(self, X=np.asarray(self.X)) if hasattr(self.X, "gathered") else self
+        return replace(self, X=np.asarray(self.X)) if on_cluster(self.X) else self
 
     def without_rows(self) -> Data:
         """What is left of it where the rows are not."""
@@ -103,9 +103,9 @@ def prepared(X: Array, Y: Array, w: Array, *, fit_intercept: bool, square: bool 
     return replace(data, columns=used[rows.first], used=kept, given=given)
 
 
-def _some(X: Array, rows: Array) -> Array:
+def _some(X: Any, rows: Array) -> Array:
     """Some rows of X, where X is: here, or in blocks on a cluster."""
-    return X.chosen(rows) if hasattr(X, "chosen") else by_rows(X.__getitem__, rows)
+    return X.chosen(rows) if on_cluster(X) else by_rows(X.__getitem__, rows)
 
 
 def _in_units(X: Array, rows: Rows, fit_intercept: bool) -> Data:
@@ -139,7 +139,7 @@ def placed_again(spec: Any, kernel: Kernel, data: Data) -> Sample:
     backend: Backend
     try:
         backend = as_backend(spec, 0 if kernel.geometry == "opaque" else len(data.rows))
-        backend.array(np.empty(0))  # is there such a device?
+        backend.tall(np.zeros((1, 1)))  # is there such a device?
     except (ImportError, RuntimeError) as error:
         warn(
             f"The model was fitted with backend={spec!r} and computes with NumPy here. {error} "
@@ -153,16 +153,17 @@ def question(sample: Sample, data: Data, X: Array) -> AtPoints:
     """A question about values at the rows of X, which are of a kernel matrix where the data are."""
     X = X if data.columns is None else X[:, data.columns]
     kernel = sample.points.kernel
-    stays = hasattr(X, "by_rows")  # on a cluster
+    stays = on_cluster(X)  # on a cluster
     coordinates = by_rows(kernel.coordinates, X) if stays else kernel.coordinates(X)
     given = None if stays else (X, data.X)
     return AtPoints(sample.backend.place(kernel, coordinates), given)
 
 
-def scaled_path(basis: Basis, fit_intercept: bool, data: Data, unit: float) -> tuning.LambdaPath:
+def scaled_path(basis: Basis, fit_intercept: bool, data: Data) -> tuning.LambdaPath:
     """The λ path in units of the kernel and of y²."""
     scales = tuning.target_scales(data.Y, data.w, data.scale)
     path = tuning.lambda_path(basis, fit_intercept, scales)
+    unit = basis.sample.points.kernel.unit
     return tuning.LambdaPath(path.lam * unit, path.df, path.gcv, path.loo)
 
 

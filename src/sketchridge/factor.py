@@ -11,7 +11,7 @@ import numpy as np
 
 from sketchridge.backends import Backend, Points, Tall
 from sketchridge.precision import EPS, FULL, safe
-from sketchridge.rpcholesky import Landmarks, grow, no_landmarks, with_rows
+from sketchridge.rpcholesky import Landmarks, grow, no_landmarks, remaining, with_rows
 from sketchridge.sample import Sample, sample_of
 from sketchridge.sketches import EntrySketch, RowSketch, Sketch
 
@@ -137,8 +137,8 @@ class RowFactor(Factor):
         if self.made is not None:
             return self.made
         F = self.features(self.sample.points, np.eye(len(self.pivots))).held()
-        floor = (len(self.pivots) + 1) * _EPS
-        return Landmarks(self.pivots, self.L, F, _unexplained(F, self.sample.diag, floor))
+        diag = self.sample.diag
+        return Landmarks(self.pivots, self.L, F, remaining(diag, F, diag, len(self.pivots)))
 
     @property
     def F(self) -> Tall:
@@ -179,9 +179,8 @@ class RowFactor(Factor):
     def extended(self, sample: Sample, kept: bool) -> RowFactor:
         n_old = len(self.sample)
         F = self.features(sample.points.take(slice(n_old, None)), np.eye(len(self.pivots))).held()
-        floor = (len(self.pivots) + 1) * _EPS
-        new_residual = _unexplained(F, sample.diag.rows(n_old), floor)
-        residual = self.landmarks.residual.append(new_residual)
+        diag = sample.diag.rows(n_old)
+        residual = self.landmarks.residual.append(remaining(diag, F, diag, len(self.pivots)))
         made = replace(self.landmarks, F=self.F.append(F), residual=residual)
         known = None
         if kept:
@@ -196,16 +195,6 @@ class RowFactor(Factor):
         found, sketch = grow(self.landmarks, s.points, s.weights, s.diag, self.sketch, size)
         known = self.gram * s.total
         return RowFactor(s, sketch, found.pivots, found.L, found, known)
-
-
-def _unexplained(F: Tall, diag: Tall, floor: float) -> Tall:
-    """k(x, x) − ‖F_i‖², and 0 at rounding level: (n, 1)."""
-
-    def left(f: Array, d: Array) -> Array:
-        residual = d - (f * f).sum(axis=1)[:, None]
-        return residual * (residual > floor * d)
-
-    return F.map(left, diag)
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,6 +38,7 @@ class Questions(Kinds):
     """Linear functionals of a fitted estimator's function, with their variances."""
 
     _fitted: Any
+    _one_target: bool
     n_features_in_: int
 
     def covariance(self, X: Any, kind: str | None = None) -> Array:
@@ -119,7 +120,7 @@ class Questions(Kinds):
         draws = rng.standard_normal((root.shape[1], q * int(size)))
         noise = (root @ draws).reshape(t, q, int(size)) * np.sqrt(variances)[:, None]
         curves = mean[:, :, None] + noise
-        return curves[:, 0] if self._single_target else curves
+        return curves[:, 0] if self._one_target else curves
 
     def contrast(self, A: Any, X: Any, kind: str | None = None) -> tuple[Array, ...]:
         """Mean and variance of A f(X): differences, averages, areas under a curve.
@@ -208,7 +209,7 @@ class Questions(Kinds):
         if not isinstance(simulations, Integral) or simulations < 1:
             raise ValueError(f"simulations must be a whole number from 1 up, got {simulations!r}.")
         query = self._contrasts(A, X)
-        q = () if self._single_target else (len(self._fitted.noise),)
+        q = () if self._one_target else (len(self._fitted.noise),)
         held = checked_value(value, (len(query), *q))
         with status("Testing contrasts"):
             mean = self._mean(query)
@@ -250,7 +251,7 @@ class Questions(Kinds):
         with status("Computing gradients"):
             shape = (len(points), self.n_features_in_, -1)
             mean = self._fitted.mean(query).reshape(shape)
-            mean = mean[:, :, 0] if self._single_target else mean
+            mean = mean[:, :, 0] if self._one_target else mean
             if not return_std:
                 return mean
             return mean, np.sqrt(self._plain_variance(query, kind)).reshape(mean.shape)
@@ -315,7 +316,7 @@ class Questions(Kinds):
             for j, (low, high) in levels.items():
                 say(f"Averaging effects: feature {j + 1} of {d}")
                 effect[j], std[j] = self._estimated(self._step(rows, weights, j, low, high), kind)
-        if self._single_target:
+        if self._one_target:
             effect, std = effect[:, 0], std[:, 0]
         names = tuple(getattr(self, "feature_names_in_", [f"x{j}" for j in range(d)]))
         how = tuple("first difference" if j in levels else "derivative" for j in range(d))
@@ -366,7 +367,7 @@ class Questions(Kinds):
 
     def _of_targets(self, unit: Array, factors: Array) -> Array:
         """unit times one number for each target, along a last axis where there are several."""
-        return unit * factors[0] if self._single_target else unit[..., None] * factors
+        return unit * factors[0] if self._one_target else unit[..., None] * factors
 
     @abstractmethod
     def _covariance(self, query: Query, kind: str) -> Array:
@@ -375,10 +376,6 @@ class Questions(Kinds):
     @abstractmethod
     def _plain_variance(self, query: Query, kind: str) -> Array:
         """As `variance` gives it."""
-
-    @property
-    @abstractmethod
-    def _single_target(self) -> bool: ...
 
     @abstractmethod
     def _question(self, X: Any) -> AtPoints: ...

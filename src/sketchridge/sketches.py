@@ -52,11 +52,8 @@ class _CellSketch(EntrySketch):
                 j1 = min(columns.stop, (bj + 1) * _CELL_COLUMNS)
                 cell = self.draw(_generator(self.seed, bi, bj), (_CELL_ROWS, _CELL_COLUMNS))
                 inside = cell[i0 - bi * _CELL_ROWS :, j0 - bj * _CELL_COLUMNS :]
-                place = (
-                    slice(i0 - rows.start, i1 - rows.start),
-                    slice(j0 - columns.start, j1 - columns.start),
-                )
-                out[place] = inside[: i1 - i0, : j1 - j0]
+                place = out[i0 - rows.start :, j0 - columns.start :]
+                place[: i1 - i0, : j1 - j0] = inside[: i1 - i0, : j1 - j0]
         return out
 
 
@@ -142,10 +139,7 @@ class SparseSketch(_CellSketch):
     def check(self, n: int) -> None:
         super().check(n)
         if not isinstance(self.density, Real) or not 0 < self.density <= 1:
-            raise ValueError(
-                "The density of a SparseSketch must be above 0 and at most 1, got "
-                f"{self.density!r}."
-            )
+            raise ValueError(f"The density must be above 0 and at most 1, got {self.density!r}.")
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
         u = rng.random(shape)
@@ -243,16 +237,11 @@ class ArraySketch(EntrySketch):
         return self
 
     def check(self, n: int) -> None:
-        if np.ndim(self.matrix) != 2 or not hasattr(self.matrix, "dtype"):
-            raise ValueError(
-                f"The matrix of an ArraySketch must be an array (m, n), got {self.matrix!r}."
-            )
-        if self.matrix.dtype.kind == "c":
-            raise ValueError("The sketch array is complex; it must be real.")
-        if self.matrix.dtype.kind not in "biuf" or not np.isfinite(self.matrix).all():
-            raise ValueError(
-                "The sketch array contains NaN or infinity; its entries must be finite."
-            )
+        kind = getattr(self.matrix, "dtype", np.dtype(object)).kind
+        if kind not in "biuf" or self.matrix.ndim != 2:
+            raise ValueError(f"An ArraySketch is a real array (m, n), got {self.matrix!r}.")
+        if not np.isfinite(self.matrix).all():
+            raise ValueError("The sketch array contains NaN or infinity; it must be finite.")
         if self.matrix.shape[1] > n:
             raise ValueError(
                 f"The sketch has {self.matrix.shape[1]} columns, but there are only {n} training "
