@@ -90,7 +90,7 @@ def test_smoother_is_dense_algebras(case: KernelCase, fit_intercept, weighted):
     ridge, _, Y, G, _ = problem(case, fit_intercept, w)
     smoother = weights_of_y(G, G, w, LAM, fit_intercept)
     assert_close(ridge.residuals(), Y - smoother @ Y)
-    assert_close(1 - ridge.left(), np.diagonal(smoother), scale=1.0)
+    assert_close(1 - ridge.unfitted(), np.diagonal(smoother), scale=1.0)
     assert_close(ridge.df, np.trace(smoother))
 
 
@@ -110,7 +110,7 @@ def test_leave_one_out_is_really_leaving_one_out(fit_intercept, weighted):
         return Y[i] - other.mean(at(other, X[[i]]))[0]
 
     errors = np.array([left_out(i) for i in range(N)])
-    assert_close(ridge.residuals() / ridge.left()[:, None], errors)
+    assert_close(ridge.residuals() / ridge.unfitted()[:, None], errors)
 
 
 @with_and_without_intercept
@@ -206,7 +206,7 @@ def test_pytorch_answers_as_numpy_does(case: KernelCase, fit_intercept, monkeypa
     ours, theirs = at(ridge, X_new), at(other, X_new)
     for kind in ("mean", "v1", "gp", "bias2"):
         assert_close(getattr(other, kind)(theirs), getattr(ridge, kind)(ours))
-    assert_close(other.left(), ridge.left())
+    assert_close(other.unfitted(), ridge.unfitted())
     assert_close(other.residuals(), ridge.residuals())
 
 

@@ -224,7 +224,7 @@ def _left_out_error(some: Sample, problem: Problem, alpha: float) -> float:
         ridge = dense_ridge(some, problem.Y, alpha / some.total, problem.fit_intercept)
     except ValueError:
         return np.inf
-    errors = ridge.residuals() / ridge.left()[:, None]
+    errors = ridge.residuals() / ridge.unfitted()[:, None]
     return float(problem.w @ (errors**2).mean(axis=1) / problem.w.sum())
 
 

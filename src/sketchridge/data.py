@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from sketchridge import tuning
-from sketchridge.backends import Backend, Elsewhere, NumpyTiles, as_backend, by_rows, on_cluster
+from sketchridge.backends import (
+    Backend,
+    Elsewhere,
+    NumpyTiles,
+    Unreachable,
+    as_backend,
+    by_rows,
+    on_cluster,
+)
 from sketchridge.basis import Basis
 from sketchridge.factor import Sample, sample_of
 from sketchridge.kernels import Kernel
@@ -136,17 +144,15 @@ def placed(backend: Backend, kernel: Kernel, data: Data) -> Sample:
 
 def placed_again(spec: Any, kernel: Kernel, data: Data) -> Sample:
     """On the backend that was asked for, or with NumPy where the machine has no such device."""
-    backend: Backend
     try:
-        backend = as_backend(spec, 0 if kernel.geometry == "opaque" else len(data.rows))
-        backend.tall(np.zeros((1, 1)))  # is there such a device?
-    except (ImportError, RuntimeError) as error:
+        n = 0 if kernel.geometry == "opaque" else len(data.rows)
+        return placed(as_backend(spec, n), kernel, data)
+    except (ImportError, Unreachable) as error:
         warn(
             f"The model was fitted with backend={spec!r} and computes with NumPy here. {error} "
             "set_params(backend='numpy') and a fit make that its own."
         )
-        backend = NumpyTiles()
-    return placed(backend, kernel, data)
+        return placed(NumpyTiles(), kernel, data)
 
 
 def question(sample: Sample, data: Data, X: Array) -> AtPoints:
@@ -167,13 +173,13 @@ def scaled_path(basis: Basis, fit_intercept: bool, data: Data) -> tuning.LambdaP
     return tuning.LambdaPath(path.lam * unit, path.df, path.gcv, path.loo)
 
 
-def estimated_noise(data: Data, squares: Array, left: float) -> Array:
+def estimated_noise(data: Data, squares: Array, free: float) -> Array:
     """σ̂² = (RSS + squares of y within distinct rows)/(n − df + replicates), in units of y²: (q,).
 
-    ``squares`` (q,) is the weighted RSS in the data's own units, ``left`` is n − df.
+    ``squares`` (q,) is the weighted RSS in the data's own units, ``free`` is n − df.
     """
     within = data.rows.within / data.scale / data.scale
-    dof = max(left, np.finfo(float).eps) + data.rows.replicates
+    dof = max(free, np.finfo(float).eps) + data.rows.replicates
     return data.scale * data.scale * ((squares + within) / dof)
 
 

@@ -108,20 +108,20 @@ class DenseRidge:
         """Y − fitted values = λω/μ: (n, q)."""
         return self.lam * self.coefficients / self.root[:, None] ** 2
 
-    def left(self) -> Array:
+    def unfitted(self) -> Array:
         """1 − the smoother's diagonal, λ(K+λI)⁻¹_ii: (n,).
 
         As leverages tend to 1 it keeps its digits, which a difference from 1 would not.
         """
-        left = self.lam * self.inverse_diagonal
+        alone = self.lam * self.inverse_diagonal
         if not self.fit_intercept:
-            return left
-        return np.maximum(left - (self.lam * self.constant) ** 2 / self.slack, _EPS * left)
+            return alone
+        return np.maximum(alone - (self.lam * self.constant) ** 2 / self.slack, _EPS * alone)
 
     @cached_property
     def df(self) -> float:
         """Trace of the smoother."""
-        return float((1 - self.left()).sum())
+        return float((1 - self.unfitted()).sum())
 
     def mean(self, query: Query) -> Array:
         """k_xᵀω + offset: (t, q)."""

@@ -143,7 +143,7 @@ def _finished(task: Task, sample: Sample) -> ExactFitted:
         task,
         kernel,
         (lambda: _left_out(ridge, data, task.varying)) if settings.alpha == "loo" else None,
-        lambda: (data.w @ ridge.residuals() ** 2, float(ridge.left().sum())),
+        lambda: (data.w @ ridge.residuals() ** 2, float(ridge.unfitted().sum())),
     )
     return ExactFitted(
         settings=settings,
@@ -228,4 +228,4 @@ def _complete(sample: Sample, data: Data) -> Basis:
 def _left_out(ridge: DenseRidge, data: Data, varying: Varying | None) -> LeftOut:
     ratio = 1.0 if varying is None else varying.ratio(ridge.sample)
     alpha = ridge.lam * ridge.sample.total
-    return LeftOut(data, alpha, ridge.left(), residuals=ridge.residuals(), noise_ratio=ratio)
+    return LeftOut(data, alpha, ridge.unfitted(), residuals=ridge.residuals(), noise_ratio=ratio)

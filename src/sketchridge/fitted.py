@@ -74,7 +74,7 @@ class Probed(NamedTuple):
 
     share: float = 1.0  # of what the sketch leaves unexplained, that it leaves too
     ratio: float = 1.0  # its squared leave-one-out error over that with this share
-    left: Array | None = None  # (n,): 1 − the diagonal of its smoother
+    unfitted: Array | None = None  # (n,): 1 − the diagonal of its smoother
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -308,7 +308,7 @@ def rows_left_out(
         unexplained=0.0 if factor.complete else ridge.basis.unexplained(),
         share=probed.share,
         ratio=probed.ratio,
-        exactly_left=probed.left,
+        exactly_unfitted=probed.unfitted,
         landmarks=None if factor.complete else pivots,
         noise_ratio=1.0 if varying is None else varying.ratio(ridge.sample),
     )

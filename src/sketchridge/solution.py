@@ -92,7 +92,7 @@ def _factorized(ridge: Ridge) -> Exactly | None:
     except (MemoryError, ValueError):
         return None
     omega = sample.backend.tall(dense.coefficients)
-    return Exactly(omega, dense.offset, Probed(left=dense.left()))
+    return Exactly(omega, dense.offset, Probed(unfitted=dense.unfitted()))
 
 
 def _tolerance(settings: Settings, penalty: Penalty | None) -> float:
@@ -212,8 +212,8 @@ def _left_out(task: SketchTask, ridge: Ridge, solver: Ridge, omega: Tall, step: 
 
 def _known_of(ridge: Ridge, data: Data, leverages: Tall, rows: Array) -> Array:
     """1/B̂_ii of the sketched model."""
-    left = np.maximum(1 - leverages.take(rows)[:, 0], np.finfo(float).eps)
-    return ridge.lam * ridge.sample.total / data.w[rows] / left
+    unfitted = np.maximum(1 - leverages.take(rows)[:, 0], np.finfo(float).eps)
+    return ridge.lam * ridge.sample.total / data.w[rows] / unfitted
 
 
 def _told(

@@ -12,6 +12,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from sketchridge.backends import memory, restored
 from sketchridge.backends.base import REMEDY, Backend
+from sketchridge.backends.elsewhere import Unreachable
 from sketchridge.backends.philox import signs
 from sketchridge.backends.points import Points
 from sketchridge.backends.slices import slices
@@ -202,7 +203,7 @@ class TorchArrays(Backend):
 
     def _check_device(self) -> None:
         if self.device.type == "cuda" and not torch.cuda.is_available():
-            raise RuntimeError(
+            raise Unreachable(
                 f"A GPU was asked for (device {str(self.device)!r}), but PyTorch "
                 f"{torch.__version__} sees none: use backend='numpy', or install a build of "
                 "PyTorch for your GPU and its driver."
