@@ -15,7 +15,7 @@ from baselines import DATA, SETS
 from sketchridge.backends import NumpyTiles
 from sketchridge.basis import Basis, basis_of
 from sketchridge.factor import factorize, sample_of
-from sketchridge.kernels import KERNELS, Kernel, ScaledKernel
+from sketchridge.kernels import KERNELS, Kernel, DistanceKernel
 from sketchridge.precision import magnified
 from sketchridge.query import AtPoints
 from sketchridge.ridge import Ridge
@@ -117,7 +117,7 @@ def draw(name: str, folder: Path) -> tuple[Array, Array]:
 def fitted_kernel(name: str, data: str, X: Array) -> Kernel:
     kernel = KERNELS[name]()
     return (
-        kernel.with_bandwidth(RADIAL[data]) if isinstance(kernel, ScaledKernel) else kernel
+        kernel.with_bandwidth(RADIAL[data]) if isinstance(kernel, DistanceKernel) else kernel
     ).fitted(X)
 
 

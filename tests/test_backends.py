@@ -640,7 +640,7 @@ def test_small_algebra(row: BackendCase, m):
 def test_a_constant_is_copied_once_and_cannot_be_changed(row: BackendCase, m):
     backend = row.make()
     A = normal(m, m)
-    mine = backend.constant(A.copy())
+    mine = backend.frozen(A.copy())
     its = backend.tall(mine)
     T = backend.tall(normal(10, m))
     np.testing.assert_array_equal(mine, A)
@@ -650,7 +650,7 @@ def test_a_constant_is_copied_once_and_cannot_be_changed(row: BackendCase, m):
     with pytest.raises(ValueError, match="read-only"):
         mine[0, 0] = 1.0
     del mine  # and then another one may be at its place
-    assert_close((T @ backend.constant(2 * A)).host(), T.host() @ (2 * A))
+    assert_close((T @ backend.frozen(2 * A)).host(), T.host() @ (2 * A))
 
 
 @each_backend
@@ -761,3 +761,9 @@ ERRORS = {
 def test_error_is_a_sentence(spec, text):
     with pytest.raises(ValueError, match=text):
         as_backend(spec)
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, True, "two"])
+def test_a_number_of_workers_that_is_none_is_a_sentence(workers):
+    with pytest.raises(ValueError, match="workers must be a whole number from 1 up"):
+        NumpyTiles(workers=workers)

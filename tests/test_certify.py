@@ -26,7 +26,7 @@ from helpers import (
 
 from sketchridge import SketchedKernelRidge
 from sketchridge import ridge as ridge_module
-from sketchridge.certify import Certificate, norm_certificate, root_weights, trace_certificate
+from sketchridge.certify import Certificate, norm_certificate, trace_certificate
 from sketchridge.kernels import Gaussian, Laplacian
 from sketchridge.sketches import RPCholeskySketch
 
@@ -100,7 +100,7 @@ def test_certificates_hold_at_every_point(sketch_case, fit_intercept, weighted, 
 @with_and_without_weights
 def test_root_weights_are_a_unit_vector(weighted):
     ridge, _, _ = problem(SKETCH_CASES[0], weighted)
-    root = root_weights(ridge).host()[:, 0]
+    root = ridge.sample.root.host()[:, 0]
     assert_close(root**2, weights(weighted) / weights(weighted).sum())
 
 

@@ -12,6 +12,7 @@ from helpers import (
     KERNEL_CASES,
     KernelCase,
     assert_close,
+    assert_close_each,
     at,
     normal,
     sample_for,
@@ -89,7 +90,7 @@ def test_smoother_is_dense_algebras(case: KernelCase, fit_intercept, weighted):
     ridge, _, Y, G, _ = problem(case, fit_intercept, w)
     smoother = weights_of_y(G, G, w, LAM, fit_intercept)
     assert_close(ridge.residuals(), Y - smoother @ Y)
-    assert_close(1 - ridge.left(), np.diagonal(smoother), scale=1.0)
+    assert_close(1 - ridge.unfitted(), np.diagonal(smoother), scale=1.0)
     assert_close(ridge.df, np.trace(smoother))
 
 
@@ -109,7 +110,7 @@ def test_leave_one_out_is_really_leaving_one_out(fit_intercept, weighted):
         return Y[i] - other.mean(at(other, X[[i]]))[0]
 
     errors = np.array([left_out(i) for i in range(N)])
-    assert_close(ridge.residuals() / ridge.left()[:, None], errors)
+    assert_close(ridge.residuals() / ridge.unfitted()[:, None], errors)
 
 
 @with_and_without_intercept
@@ -205,7 +206,7 @@ def test_pytorch_answers_as_numpy_does(case: KernelCase, fit_intercept, monkeypa
     ours, theirs = at(ridge, X_new), at(other, X_new)
     for kind in ("mean", "v1", "gp", "bias2"):
         assert_close(getattr(other, kind)(theirs), getattr(ridge, kind)(ours))
-    assert_close(other.left(), ridge.left())
+    assert_close(other.unfitted(), ridge.unfitted())
     assert_close(other.residuals(), ridge.residuals())
 
 
@@ -287,3 +288,14 @@ def test_what_cannot_fit_is_refused_before_any_work(with_path, monkeypatch):
         check_memory(NumpyTiles(), n, with_path=with_path)
     monkeypatch.setattr(memory, "available", lambda: needed)
     check_memory(NumpyTiles(), n, with_path=with_path)
+
+
+def test_training_rows_are_known_whatever_their_coordinates_round_to():
+    """Of a map of the features: products of one row and of many round differently."""
+    X = normal(100, 9)
+    M = 0.3 * normal(9, 9, 1)
+    model = ExactKernelRidge("gaussian", bandwidth=M, alpha=1e-5, noise_variance=1.0)
+    model.fit(X, X[:, 0])
+    each = np.concatenate([model.variance(x[None], "bias2") for x in X])
+    assert_close_each(model.variance(X, "bias2"), each)
+    assert (each > 0).all()

@@ -606,10 +606,22 @@ def test_a_saved_model_of_another_device_is_loaded_with_numpy(monkeypatch):
         raise ImportError("This backend needs PyTorch")
 
     monkeypatch.setattr(data_module, "as_backend", missing)
-    again = pickle.loads(saved)
+    with pytest.warns(UserWarning, match="computes with NumPy here. This backend needs PyTorch"):
+        again = pickle.loads(saved)
     assert isinstance(again.backend, NumpyTiles)
     X_new = normal(T, 3, seed=7)
     np.testing.assert_array_equal(again.mean(again.at(X_new)), model.mean(model.at(X_new)))
+
+
+def test_a_saved_model_for_which_a_device_has_no_room_says_so(monkeypatch):
+    saved = pickle.dumps(fit(settings(), *given_rows()))
+
+    def full(*given: object) -> None:
+        raise RuntimeError("CUDA out of memory")  # as PyTorch has it
+
+    monkeypatch.setattr(NumpyTiles, "points", full)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        pickle.loads(saved)
 
 
 @with_and_without_intercept

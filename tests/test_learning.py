@@ -10,7 +10,7 @@ import torch
 from helpers import DEVICE, assert_close, normal, uneven
 from kernel_of_a_user import RationalQuadratic
 
-from sketchridge import candidates, descent
+from sketchridge import candidates, descent, loo
 from sketchridge.backends import torch_loo
 from sketchridge.candidates import Race
 from sketchridge.descent import Chart, descend, started
@@ -106,6 +106,17 @@ def test_pytorch_says_where_the_matrix_is_indefinite():
     assert torch_loo.criterion_at("loo", Gaussian(), U, 1e-300, problem, device) is None
     assert torch_loo.left_out(Gaussian(), U, 1e-300, problem, device) is None
     assert left_out(Gaussian(), U, 1e-300, problem) is None
+
+
+@both_criteria
+def test_pytorch_says_where_the_matrix_is_not_finite(criterion):
+    problem = problem_of(False, True, 1)
+    U = problem.X.copy()
+    U[3] = np.nan
+    for module in (loo, torch_loo):
+        device = [torch.device(DEVICE)] if module is torch_loo else []
+        assert module.criterion_at(criterion, Gaussian(), U, 0.1, problem, *device) is None
+        assert module.left_out(Gaussian(), U, 0.1, problem, *device) is None
 
 
 @every_form

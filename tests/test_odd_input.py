@@ -8,7 +8,7 @@ from helpers import assert_close
 from problems import KERNEL_NAMES, assert_same_answers, classes, intercepts, kinds
 from sklearn.base import clone
 
-from sketchridge import ExactKernelRidge, SketchedKernelRidge, selection
+from sketchridge import ExactKernelRidge, SketchedKernelRidge, chosen, exact_fit, selection
 from sketchridge.sketches import SKETCHES
 
 SEED = 0
@@ -212,6 +212,8 @@ def test_constant_y_is_found_whatever_is_chosen(cls, options, value, fit_interce
     if not fit_intercept and options.get("kernel") == "linear":
         pytest.skip("a linear function is no constant")
     monkeypatch.setattr(selection, "_COMPLETE", 20)
+    monkeypatch.setattr(exact_fit, "_WHOLE", 20)
+    monkeypatch.setattr(chosen, "_ROWS", 20)
     seed = {} if cls is ExactKernelRidge else {"random_state": SEED}
     model = cls(**options, **seed, fit_intercept=fit_intercept).fit(X, np.full(N, value))
     np.testing.assert_allclose(model.predict(X), value, rtol=1e-9 if fit_intercept else 1e-2)

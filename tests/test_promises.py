@@ -11,6 +11,7 @@ from problems import (
     M,
     N,
     X,
+    classes,
     fixed,
     intercepts,
     kinds,
@@ -53,16 +54,32 @@ def test_automatic_precision_follows_the_penalty():
     assert sketched(dtype="auto", alpha=N * 1e-9).fit(X, y).dtype_ == "float64"
 
 
+YEARS = np.arange(1960, 2020.0)[:, None]
+
+
+@classes
+@pytest.mark.parametrize("noise_variance", [1.0, "auto"])
+@intercepts
+def test_a_penalty_at_the_edge_of_rounding_is_named(cls, noise_variance, fit_intercept):
+    """Where a Cholesky factor is still there, but its digits are not."""
+    b = np.sin((YEARS[:, 0] - 1960) / 8)
+    options = {"alpha": 3e7, "noise_variance": noise_variance, "fit_intercept": fit_intercept}
+    with pytest.warns(UserWarning, match=r"below the rounding of float64.*do not trust"):
+        cls("polynomial", **options).fit(YEARS, b)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cls("polynomial", **options | {"alpha": 3e12}).fit(YEARS, b)
+
+
 @pytest.mark.parametrize("dtype", ["auto", "float64"])
 @intercepts
 def test_a_penalty_below_rounding_is_named(dtype, fit_intercept):
     """Years as a feature of a polynomial kernel: V2 was wrong by ten orders of magnitude, without a
     word."""
-    years = np.arange(1960, 2020.0)[:, None]
-    b = np.sin((years[:, 0] - 1960) / 8)
+    b = np.sin((YEARS[:, 0] - 1960) / 8)
     model = SketchedKernelRidge("polynomial", alpha=1.0, dtype=dtype, fit_intercept=fit_intercept)
     with pytest.warns(UserWarning, match=r"below the rounding of float64.*do not trust"):
-        model.fit(years, b)
+        model.fit(YEARS, b)
 
 
 # certificates

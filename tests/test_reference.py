@@ -30,7 +30,6 @@ INSIDE = {  # offered to other rooms of the library only, and why
     "kernels.CANDIDATES": "those of kernel='auto'",
     "kernels.DistanceKernel": "base class",
     "kernels.FORMS": "of learned bandwidths",
-    "kernels.ScaledKernel": "base class",
     "model_plots.plain_label": "for labels of other plots",
     "plotting.axes_for": "for other plots",
     "plotting.new_figure": "for other plots",

@@ -95,7 +95,7 @@ def test_the_system_is_that_of_the_dense_matrices(fit_intercept, weighted):
     else:
         u = np.linalg.solve(K_hat + LAM * np.eye(N), root)
         u = u / (root @ u)
-        assert_close(system.unit.host()[:, 0], u)
+        assert_close(system.along.host()[:, 0], u)
         assert_close(system.precondition(R).host(), Z - np.outer(u, root @ Z))
         assert_close(root @ system.project(R).host(), np.zeros(4), scale=1.0)
         assert_close(root @ system.normalized(R).host(), np.ones(4))

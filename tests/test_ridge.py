@@ -46,6 +46,7 @@ from sketchridge.backends import NumpyTiles
 from sketchridge.basis import Basis, Intercept, basis_of
 from sketchridge.factor import RowFactor, factorize
 from sketchridge.kernels import Gaussian, Laplacian, Linear
+from sketchridge.query import AtPoints
 from sketchridge.ridge import Ridge
 from sketchridge.sketches import (
     ArraySketch,
@@ -178,7 +179,7 @@ def test_offset_and_gap_are_those_of_generalized_least_squares(
         np.testing.assert_array_equal(ridge.wide.host(), basis.T.host())
         return
     assert_close(ridge.offset, (inverse.sum(axis=0) @ basis.Y.host()) / inverse.sum())
-    assert_close(ridge.intercept.gap, LAM * inverse.sum())
+    assert_close(ridge.intercept.slack, LAM * inverse.sum())
     e = LAM * w.sum() / w * inverse.sum(axis=1)
     assert_close(ridge.intercept.e.host()[:, 0], e)
     assert_close(ridge.intercept.square, w @ e**2 / w.sum())
@@ -576,7 +577,7 @@ def test_variances_are_never_negative_and_never_nan(sketch, lam, fit_intercept, 
     ridge = ridge_for(basis, lam, fit_intercept)
     query = at(ridge, np.vstack([X_new, [[1e6]]]))
     found = [getattr(ridge, kind)(query) for kind in KINDS]
-    one_pass, bound = ridge.one_pass(query, 1.0)
+    one_pass, bound = one_pass_of(ridge, query)
     for variances in (*found, one_pass, bound):
         assert np.isfinite(variances).all()
         assert (variances >= 0).all()
@@ -603,6 +604,12 @@ def spectrum_of(ratio: float, fit_intercept: bool, weighted: bool, precision: st
     return ridge, reference, at(ridge, X_new)
 
 
+def one_pass_of(ridge: Ridge, query: AtPoints) -> tuple[np.ndarray, np.ndarray]:
+    """V2 from k_xᵀMk_x and TᵀMk_x, and the bound on its rounding."""
+    first = ridge._first_pass(query, np.ones(len(query)), query.safe(ridge.precision))
+    return first.value, first.bound
+
+
 one_pass_problems = [
     pytest.mark.parametrize("ratio", 10.0 ** np.arange(-12, 1, 2)),
     with_and_without_intercept,
@@ -624,7 +631,7 @@ def test_one_pass_is_within_its_bound_of_the_residual(
 ):
     """And so is the residual in the same precision, up to its own rounding."""
     ridge, reference, query = spectrum_of(ratio, fit_intercept, weighted, precision, smooth)
-    value, bound = ridge.one_pass(query, 1.0)
+    value, bound = one_pass_of(ridge, query)
     expected = reference.residual_form(query, 1.0)
     assert (value >= 0).all()
     assert np.isfinite(bound).all()
@@ -665,7 +672,7 @@ def test_one_pass_is_used_where_it_will_do(monkeypatch):
     ridge, _, query = spectrum_of(0.1, True, True, "float64", False)
     monkeypatch.setattr(ridge_module, "_FEW", 100)
     monkeypatch.setattr(Ridge, "_second_pass", lambda *_: pytest.fail("a second pass"))
-    expected, bound = ridge.one_pass(query, 1.0)
+    expected, bound = one_pass_of(ridge, query)
     assert (bound <= ridge.budget * expected).all()
     np.testing.assert_array_equal(ridge.v2(query), expected)
     assert ridge.rounded == ridge.budget
@@ -685,7 +692,7 @@ def test_points_whose_bound_is_too_wide_are_done_again(monkeypatch):
     ridge = ridge_for(basis, 1e-6 * basis.largest)
     beside, among = np.linspace(1.2, 1.6, 100), np.linspace(0.2, 0.8, 20)
     query = at(ridge, np.concatenate([beside, among])[:, None])
-    value, bound = ridge.one_pass(query, 1.0)
+    value, bound = one_pass_of(ridge, query)
     fine = bound <= ridge.budget * value
     np.testing.assert_array_equal(np.flatnonzero(fine), np.arange(100))
     asked = []
@@ -726,7 +733,7 @@ def test_where_the_rank_runs_out_nothing_is_nan(kernel, X, sketch_case, fit_inte
     basis = basis_for(kernel.fitted(X), X, targets(30), sketch, 20, w=w)
     ridge = ridge_for(basis, 1e-6, fit_intercept)
     query = at(ridge, np.vstack([X, X[:3] + 0.1]))
-    one_pass, bound = ridge.one_pass(query, 1.0)
+    one_pass, bound = one_pass_of(ridge, query)
     for found in (*(getattr(ridge, kind)(query) for kind in KINDS), one_pass, bound):
         assert np.isfinite(found).all()
         assert (found >= 0).all()

@@ -9,6 +9,8 @@ from problems import X_TEST, N, X, Y, intercepts, kernel_matrix, points, sketche
 
 from sketchridge import ExactKernelRidge, SketchedKernelRidge, exact
 from sketchridge import ridge as ridge_module
+from sketchridge.backends import NumpyTiles
+from sketchridge.covariance import sketched_covariance
 from sketchridge.sketches import SKETCHES
 
 pytestmark = [
@@ -162,3 +164,27 @@ def test_slopes_have_none():
     model = model_of().fit(X, values(X)[:, 0])
     with pytest.raises(ValueError, match="not of derivatives"):
         model.gradient(X_new, return_std=True, kind="vtheta")
+
+
+@pytest.mark.parametrize(("few", "second"), [(0, 0), (4096, 1)])
+@intercepts
+def test_share_and_variance_are_made_of_the_same_sums(fit_intercept, few, second, monkeypatch):
+    """One pass over the data where the bound on rounding allows it, which it does for this α."""
+    monkeypatch.setattr(ridge_module, "_FEW", few)
+    fitted = model_of(alpha=50.0, fit_intercept=fit_intercept).fit(X, y, uneven(N)).fitted_
+    asked = []
+    for name in ("moments", "matmul", "residual_sqnorm"):
+        whole = getattr(NumpyTiles, name)
+
+        def counted(*given, _name=name, _whole=whole, **options):
+            asked.append(_name)
+            return _whole(*given, **options)
+
+        monkeypatch.setattr(NumpyTiles, name, counted)
+    query = fitted.at(X_TEST)
+    asked.clear()
+    fitted.ridge.vtheta(query)
+    assert asked == ["moments", *["residual_sqnorm"] * second]
+    asked.clear()
+    sketched_covariance(fitted.ridge, query, "vtheta")
+    assert asked.count("moments") == 2 - second

@@ -251,6 +251,38 @@ ERRORS = {
         lambda: as_sketch(ArraySketch(np.ones((2, 9))), n=5, seed=0),
         "has 9 columns, but there are only 5",
     ),
+    "negative row": (
+        lambda: as_sketch(LandmarkSketch(indices=np.array([-1])), n=5, seed=0),
+        r"indices of a LandmarkSketch must be an array \(m,\).*got array\(\[-1\]\)",
+    ),
+    "rows in a list": (
+        lambda: as_sketch(RPCholeskySketch(indices=[1, 2]), n=5, seed=0),
+        r"indices of a RPCholeskySketch must be an array \(m,\).*got \[1, 2\]",
+    ),
+    "fractions of rows": (
+        lambda: as_sketch(LandmarkSketch(indices=np.array([0.5])), n=5, seed=0),
+        "indices of a LandmarkSketch must be an array",
+    ),
+    "negative size": (
+        lambda: as_sketch(GaussianSketch(size=-1), n=5, seed=0),
+        "size of a GaussianSketch must be a whole number from 0 up, got -1",
+    ),
+    "negative seed": (
+        lambda: as_sketch(LandmarkSketch(seed=-1), n=5, seed=0),
+        "seed of a LandmarkSketch must be a whole number from 0 up, got -1",
+    ),
+    "density above 1": (
+        lambda: as_sketch(SparseSketch(3, density=2), n=5, seed=0),
+        "density must be above 0 and at most 1, got 2",
+    ),
+    "a sketch of NaN": (
+        lambda: as_sketch(ArraySketch(np.full((2, 5), np.nan)), n=5, seed=0),
+        "contains NaN or infinity",
+    ),
+    "a sketch of a list": (
+        lambda: as_sketch(ArraySketch([[1.0, 2.0]]), n=5, seed=0),
+        r"An ArraySketch is a real array \(m, n\), got \[\[1.0, 2.0\]\]",
+    ),
     "resized array": (
         lambda: ArraySketch(np.ones((2, 9))).grown(3),
         "has 2 rows and cannot be resized to 3",

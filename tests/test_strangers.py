@@ -11,9 +11,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import assert_close
-from problems import fixed, makers, sketched
+from problems import classes, fixed, makers, sketched
+from scipy.spatial.distance import cdist
+from sklearn.model_selection import cross_val_score
 
-from sketchridge import ActiveLearner, SketchedKernelRidge, TableRegressor, make_model
+from sketchridge import (
+    ActiveLearner,
+    ExactKernelRidge,
+    SketchedKernelRidge,
+    TableRegressor,
+    make_model,
+)
+from sketchridge.kernels import Gaussian, Precomputed
 
 X = np.random.default_rng(0).standard_normal((60, 2))
 y = np.sin(2 * X[:, 0]) + 0.1 * np.random.default_rng(1).standard_normal(60)
@@ -102,3 +111,57 @@ def test_a_campaign_in_memory_can_be_copied(again):
     ids = learner.ask()
     learner.tell(ids, y[ids])
     assert again(learner).ask().tolist() == learner.ask().tolist()
+
+
+@pytest.mark.parametrize("t", [1, 2, 3])
+def test_densities_are_those_of_y_as_it_stands(t):
+    """A transposed y is no y: its numbers would be taken for those of other rows and targets."""
+    model = ExactKernelRidge("gaussian", bandwidth=0.5, alpha=0.1).fit(X, np.column_stack([y, -y]))
+    Y = np.column_stack([y, -y])[:t]
+    assert model.log_density(X[:t], Y).shape == (t, 2)
+    wrong = [Y[:, 0], Y[:, :1], Y[0], np.append(Y, Y[:1], axis=0), Y[None]]
+    for given in [*wrong, *([Y.T] if t != 2 else [])]:
+        with pytest.raises(ValueError, match=r"y has the shape .*, but predictions have"):
+            model.log_density(X[:t], given)
+
+
+def test_a_density_of_one_target_takes_a_column_too():
+    model = ExactKernelRidge("gaussian", bandwidth=0.5, alpha=0.1).fit(X, y)
+    assert_close(model.log_density(X[:4], y[:4, None]), model.log_density(X[:4], y[:4]))
+    with pytest.raises(ValueError, match="but predictions have"):
+        model.log_density(X[:4], y[None, :4])
+
+
+@classes
+def test_a_precomputed_kernel_as_an_object_is_cut_by_rows_and_columns(cls):
+    named, made = (cls(kernel, alpha=0.1) for kernel in ("precomputed", Precomputed()))
+    assert made.__sklearn_tags__().input_tags.pairwise
+    K = Gaussian(0.5)(X, X)
+    scores = [cross_val_score(model, K, y, cv=3) for model in (named, made)]
+    assert_close(*scores)
+
+
+def test_a_kernel_that_is_not_finite_somewhere_is_refused():
+    """Wherever that is, and not only among the rows that are looked at first."""
+
+    def broken(A, B):
+        return np.where(A[:, :1] + B[:, 0] < 9, np.exp(-(cdist(A, B) ** 2)), np.nan)
+
+    model = ExactKernelRidge(broken, alpha=0.1).fit(X, y)
+    for ask in (model.predict, model.variance):
+        with pytest.raises(ValueError, match="has NaN or infinity on the data"):
+            ask(np.vstack([X, [[20.0, 0.0]]]))
+
+
+@classes
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_generators_of_either_kind_are_seeds(cls, make):
+    seeded = {} if cls is ExactKernelRidge else {"random_state": make(3), "sketch_size": 10}
+    model = cls("gaussian", bandwidth=0.5, alpha=0.1, **seeded).fit(X, y)
+    if seeded:
+        again = cls("gaussian", bandwidth=0.5, alpha=0.1, sketch_size=10, random_state=make(3))
+        np.testing.assert_array_equal(again.fit(X, y).sketch_.indices, model.sketch_.indices)
+    curves = [model.sample(X[:3], 2, random_state=make(3)) for _ in range(2)]
+    np.testing.assert_array_equal(*curves)
+    tests = [model.test_contrast([[1, -1]], X[:2], random_state=make(3)) for _ in range(2)]
+    assert tests[0].p_simultaneous == tests[1].p_simultaneous

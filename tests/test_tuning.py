@@ -97,7 +97,7 @@ def test_path_does_not_depend_on_the_scale_of_the_weights(sketch_case, fit_inter
 
 @pytest.mark.parametrize("largest", [1e-6, 1.0, 300.0])
 def test_grid_runs_from_a_ten_billionth_to_ten_times_the_largest_eigenvalue(largest):
-    grid = tuning.lambda_grid(largest)
+    grid = tuning.penalty_grid(largest)
     assert grid.shape == (100,)
     assert_close(grid[[0, -1]] / largest, np.array([1e-10, 10]))
     assert_close(grid[0] / largest * 1e10, 1.0)

@@ -141,3 +141,22 @@ def test_few_rows(cls, n):
 def test_an_unknown_noise_is_refused():
     with pytest.raises(ValueError, match="Unknown noise 'wild': give 'constant' or 'varying'"):
         ExactKernelRidge(noise="wild").fit(normal(9, 2), np.ones(9))
+
+
+@both
+def test_a_penalty_learned_with_the_kernel_is_that_of_the_weights_given(cls):
+    """Not of those that varying noise makes of them: the likelihood knew the former."""
+    options = {"kernel": "auto", "bandwidth": "auto"}
+    constant, varying = (fitted(cls, noise=noise, **options) for noise in ("constant", "varying"))
+    assert varying.fitted_.varying is not None
+    assert_close(varying.alpha_, constant.alpha_)
+    w = varying.fitted_.data.w
+    assert abs(w.mean() - 1) > 0.1
+
+
+@both
+def test_the_relevance_of_features_is_that_of_the_rows_as_they_were_given(cls):
+    options = {"kernel": "matern52", "bandwidth": [1.0, 0.5]}
+    constant, varying = (fitted(cls, noise=noise, **options) for noise in ("constant", "varying"))
+    assert varying.fitted_.varying is not None
+    assert_close(varying.feature_relevance_, constant.feature_relevance_)

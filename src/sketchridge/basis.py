@@ -158,8 +158,8 @@ class Intercept:
     """An unpenalized constant fitted jointly.
 
     With the smoother Ĥ = T D TᵀM and e = (I − Ĥ)1 = 1 − T c, the weights ℓ of a prediction become
-    ℓ + (1 − 1ᵀℓ) M e/gap with gap = 1ᵀM e. Nothing is divided by an eigenvalue: T may be all but
-    dependent.
+    ℓ + (1 − 1ᵀℓ) M e/slack with slack = 1ᵀM e. Nothing is divided by an eigenvalue: T may
+    be all but dependent.
     """
 
     basis: Basis
@@ -191,16 +191,16 @@ class Intercept:
         return float(self.basis.sample.gram(self.e)[0, 0])
 
     @property
-    def gap(self) -> float:
+    def slack(self) -> float:
         """1ᵀMe, as a sum of terms that are not negative: the least of ‖1 − T c‖² + λ‖c‖²."""
         return max(self.square + self.lam * float(self.c @ self.c), _TINY)
 
     @cached_property
     def offset(self) -> Array:
-        """The constant, eᵀMY/gap: (q,)."""
+        """The constant, eᵀMY/slack: (q,)."""
         if self.saved is not None:
             return self.saved[2]
-        return self.basis.sample.gram(self.e, self.basis.Y)[0] / self.gap
+        return self.basis.sample.gram(self.e, self.basis.Y)[0] / self.slack
 
 
 def degrees_of_freedom(basis: Basis, lams: Array, fit_intercept: bool) -> Array:

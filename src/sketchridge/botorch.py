@@ -210,7 +210,7 @@ def _features(ridge: Ridge | DenseRidge) -> dict[str, Array | None]:
             "V": None,
             "shrink": np.ones(len(sample)),
             "constant": of_one,
-            "free": np.asarray(ridge.lam / ridge.gap if ridge.fit_intercept else 0.0),
+            "free": np.asarray(ridge.lam / ridge.slack if ridge.fit_intercept else 0.0),
         }
     factor, basis, one = ridge.basis.factor, ridge.basis, ridge.intercept
     if isinstance(factor, RowFactor):
@@ -225,7 +225,7 @@ def _features(ridge: Ridge | DenseRidge) -> dict[str, Array | None]:
         "V": V,
         "shrink": basis.E * ridge.D,
         "constant": ridge.D * basis.o,
-        "free": np.asarray(0.0 if one is None else ridge.lam / one.gap),
+        "free": np.asarray(0.0 if one is None else ridge.lam / one.slack),
     }
 
 

@@ -12,11 +12,11 @@ from sketchridge.backends import Backend, NumpyTiles
 from sketchridge.descent import Chart, Descent, descend, started
 from sketchridge.kernels import FORMS, DistanceKernel
 from sketchridge.loo import Exact, Problem, kernel_matrix, solved
+from sketchridge.progress import Say
 
 __all__ = ["Race", "Step", "fitted_model", "kernel_between"]
 
 Array = np.ndarray
-Say = Callable[[str], None]
 _ROWS = {"isotropic": 1000, "ard": 2000, "full": 2000}  # that the chosen form is learned on
 _TRIAL = 1000  # rows that candidates are learned on
 _COMPARED = 3000  # rows that they are fitted to and compared on, each left out

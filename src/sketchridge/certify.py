@@ -10,7 +10,7 @@ from sketchridge.backends import Tall
 from sketchridge.precision import EPS, FULL, rounding
 from sketchridge.ridge import Ridge
 
-__all__ = ["Certificate", "norm_certificate", "root_weights", "trace_certificate"]
+__all__ = ["Certificate", "missed", "norm_certificate", "trace_certificate"]
 
 Array = np.ndarray
 _VECTORS = 32
@@ -35,7 +35,6 @@ class Certificate:
     norm: float
     relative: float
     failure_probability: float = 0.0
-    estimate: str = "v2"  # the kind of variance that is bounded
 
     @property
     def vacuous(self) -> bool:
@@ -68,27 +67,23 @@ def norm_certificate(ridge: Ridge, rng: np.random.Generator) -> Certificate:
     """
     sample = ridge.sample
     backend = sample.backend
-    root = root_weights(ridge)
-    T = ridge.T
     W = _normalized(backend.tall(rng.standard_normal((len(sample), _VECTORS))))[0]
     log_norm = np.zeros(_VECTORS)  # of (K − K̂)^j x
     with backend.alone():
         for _ in range(_PRODUCTS):
-            scaled = W.scaled(root)
+            scaled = W.scaled(sample.root)
             exact = backend.matmul(sample.points, sample.points, scaled, precision=FULL)
-            sketched = T @ T.gram(scaled)
-            W = exact.map(lambda a, b, s: (a - b) * s, sketched, root)
-            W, length = _normalized(W)
+            W, length = _normalized(missed(ridge, scaled, exact))
             log_norm += np.log(length)
     theta = len(sample) * (0.8 / _FAILURE ** (1 / _VECTORS)) ** 2
     estimate = float(np.exp((np.log(theta) + 2 * log_norm.max()) / (2 * _PRODUCTS)))
     return _certificate("norm", ridge, min(estimate, ridge.basis.tau), _FAILURE)
 
 
-def root_weights(ridge: Ridge) -> Tall:
-    """M^½: (n, 1)."""
-    total = ridge.sample.total
-    return ridge.sample.weights.map(lambda w: (w / total) ** 0.5)
+def missed(ridge: Ridge, scaled: Tall, exact: Tall) -> Tall:
+    """(K − K̂)W, given M^½W and its product with the kernel matrix: (n, t)."""
+    sketched = ridge.T @ ridge.T.gram(scaled)
+    return exact.map(lambda a, b, s: (a - b) * s, sketched, ridge.sample.root)
 
 
 def _certificate(method: str, ridge: Ridge, norm: float, failure: float) -> Certificate:

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from sketchridge.chosen import LEARNED
 from sketchridge.kernels import Precomputed, candidates
 
 __all__ = [
+    "as_random",
     "check_appendable",
     "check_interval",
     "check_known",
@@ -28,6 +30,7 @@ __all__ = [
     "checked_precisions",
     "checked_value",
     "checked_weights",
+    "drawn_seed",
     "explained",
 ]
 
@@ -74,6 +77,19 @@ def check_appendable(fitted: Any) -> None:
             "partial_fit cannot append to a precomputed kernel matrix, which lacks the values "
             "between old and new rows: fit again with the whole matrix, or give the kernel itself."
         )
+
+
+def as_random(random_state: Any) -> Any:
+    """A generator of random numbers: scikit-learn's, or NumPy's own where that is given."""
+    is_generator = isinstance(random_state, np.random.Generator)
+    return random_state if is_generator else check_random_state(random_state)
+
+
+def drawn_seed(random_state: Any) -> int:
+    """A seed, the next one of a generator, or always the same of a number."""
+    rng = as_random(random_state)
+    draw = rng.integers if isinstance(rng, np.random.Generator) else rng.randint
+    return int(draw(2**31 - 1))
 
 
 def check_times(name: str, given: Any) -> None:

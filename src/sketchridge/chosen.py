@@ -3,21 +3,22 @@ of the exact problem."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sketchridge import tuning
-from sketchridge.backends import Backend, NumpyTiles
+from sketchridge.backends import Backend, NumpyTiles, on_cluster
 from sketchridge.data import Data
 from sketchridge.dense import dense_ridge
 from sketchridge.factor import Sample, sample_of
-from sketchridge.kernels import Kernel, ScaledKernel
+from sketchridge.kernels import DistanceKernel, Kernel
 from sketchridge.learning import Learned, cross_fitted_factor, learn
 from sketchridge.loo import Problem, best_alpha
-from sketchridge.rows import deviations
+from sketchridge.progress import Say
+from sketchridge.rows import standardized
+from sketchridge.tuning import some_rows
 
 __all__ = [
     "LEARNED",
@@ -31,8 +32,8 @@ __all__ = [
 ]
 
 Array = np.ndarray
-Say = Callable[[str], None]
 LEARNED = {"ard": ["ard"], "full": ["full"], "auto": ["isotropic", "ard", "full"]}
+_SEED = 0  # of the rows on which kernel and α are learned: random_state is the sketch's
 _ROWS = 2000  # of the exact problem on which its penalty is chosen
 _CHECKED = 4096  # rows on which that is compared with others
 _FACTOR = 3.0  # between the penalties compared
@@ -63,13 +64,8 @@ class Penalty:
     error: float
 
 
-def choose_kernel(settings: Any, data: Data, backend: Backend, seed: int, say: Say) -> Chosen:
+def choose_kernel(settings: Any, data: Data, backend: Backend, say: Say) -> Chosen:
     """The kernel with its bandwidth and center fixed."""
-    with backend.alone():
-        return _choose_kernel(settings, data, backend, seed, say)
-
-
-def _choose_kernel(settings: Any, data: Data, backend: Backend, seed: int, say: Say) -> Chosen:
     X = data.X
     for kernel in settings.kernels:
         kernel.check(X)
@@ -85,7 +81,7 @@ def _choose_kernel(settings: Any, data: Data, backend: Backend, seed: int, say: 
             kernels=kernels,
             forms=forms,
             fit_intercept=settings.fit_intercept,
-            seed=seed,
+            seed=_SEED,
             say=say,
             backend=backend,
         )
@@ -93,15 +89,15 @@ def _choose_kernel(settings: Any, data: Data, backend: Backend, seed: int, say: 
     fixed = [_with_bandwidth(kernel, settings, data, backend) for kernel in kernels]
     if len(fixed) == 1:
         return Chosen(fixed[0])
-    return Chosen(min(fixed, key=lambda kernel: _error(kernel, settings, data, seed)))
+    return Chosen(min(fixed, key=lambda kernel: _error(kernel, settings, data)))
 
 
 def _seen(data: Data) -> Array | slice:
     """The rows from which a kernel is learned: all, or of those on a cluster as many as come here
     with ease, always the same for the same n."""
-    if not hasattr(data.X, "by_rows"):
+    if not on_cluster(data.X):
         return slice(None)
-    return _some_rows(len(data.w), _GATHERED, 0)
+    return some_rows(len(data.w), _GATHERED)
 
 
 def _forms(settings: Any) -> list[str]:
@@ -131,7 +127,7 @@ def _compared_kernels(kernels: tuple[Any, ...], forms: list[str], data: Data) ->
     its bandwidths are learned, in a form it has, and an n×n matrix of it can be made."""
     if len(kernels) == 1:
         return kernels
-    few = len(data.w) <= _OPAQUE and not hasattr(data.X, "by_rows")
+    few = len(data.w) <= _OPAQUE and not on_cluster(data.X)
     return tuple(
         kernel
         for kernel in kernels
@@ -142,7 +138,7 @@ def _compared_kernels(kernels: tuple[Any, ...], forms: list[str], data: Data) ->
 def _with_bandwidth(kernel: Kernel, settings: Any, data: Data, backend: Backend) -> Kernel:
     X = data.X
     bandwidth = settings.bandwidth
-    if not isinstance(kernel, ScaledKernel):
+    if not isinstance(kernel, DistanceKernel):
         if bandwidth is not None and not isinstance(bandwidth, str):
             raise ValueError(
                 f"The kernel {kernel!r} has no bandwidth, but bandwidth={bandwidth!r} was given: "
@@ -178,35 +174,36 @@ def _checked_bandwidth(bandwidth: Any, d: int) -> float | Array:
     return values if values.ndim else float(values)
 
 
-def _error(kernel: Kernel, settings: Any, data: Data, seed: int) -> float:
+def _error(kernel: Kernel, settings: Any, data: Data) -> float:
     """The least leave-one-out error of a kernel over α, on some rows."""
-    rows = _some_rows(len(data.w), _COMPARED, seed)
+    rows = some_rows(len(data.w), _COMPARED)
     problem = _problem(data, rows, settings.fit_intercept)
     X = data.X[rows]
     return float(best_alpha(kernel(X, X), problem).loo.min())
 
 
-def exact_penalty(sample: Sample, data: Data, fit_intercept: bool, seed: int) -> Penalty:
+def exact_penalty(sample: Sample, data: Data, fit_intercept: bool) -> Penalty:
     """The largest α whose leave-one-out error on up to 2,000 rows is within 1% of the least, then
     compared with α/3 and 3α on up to 4,096.
 
     α is noise over amplitude: it carries over to more rows, as λ does not, but what is flat on few
     rows need not be on many. O(4,096³).
     """
-    rows = _some_rows(len(sample), _ROWS, seed)
+    rows = some_rows(len(sample), _ROWS)
     points = sample.points.take(rows)
     G = sample.backend.block(points, points).host()
-    path = best_alpha(G, _problem(data, rows, fit_intercept))
+    problem = _problem(data, rows, fit_intercept)
+    path = best_alpha(G, problem)
     error = float(path.loo[np.argmin(np.abs(path.alphas - path.alpha))])
-    if len(sample) > _ROWS:
-        return _compared(path.alpha, sample, data, fit_intercept, seed)
+    if len(sample) > _ROWS and problem.Y.shape[1]:  # a target that varies
+        return _compared(path.alpha, sample, data, fit_intercept)
     return Penalty(path.alpha * float(data.w.mean()), float(np.sqrt(error)))
 
 
-def _compared(alpha: float, sample: Sample, data: Data, fit_intercept: bool, seed: int) -> Penalty:
+def _compared(alpha: float, sample: Sample, data: Data, fit_intercept: bool) -> Penalty:
     """The largest of 3α, α, α/3 and, where that is best, smaller ones that is within 1% of the
     best on up to 4,096 rows."""
-    rows = _some_rows(len(sample), _CHECKED, seed)
+    rows = some_rows(len(sample), _CHECKED)
     problem = _problem(data, rows, fit_intercept)
     points = sample.points.take(rows)
     if len(points) > sample.backend.longest:  # they are on a cluster, which factorizes no matrix
@@ -229,15 +226,16 @@ def _left_out_error(some: Sample, problem: Problem, alpha: float) -> float:
         ridge = dense_ridge(some, problem.Y, alpha / some.total, problem.fit_intercept)
     except ValueError:
         return np.inf
-    errors = ridge.residuals() / ridge.left()[:, None]
+    errors = ridge.residuals() / ridge.unfitted()[:, None]
     return float(problem.w @ (errors**2).mean(axis=1) / problem.w.sum())
 
 
-def learned_penalty(learned: Learned | None, data: Data) -> float | None:
-    """α that the restricted likelihood found with the kernel, for these rows; None elsewhere."""
+def learned_penalty(learned: Learned | None, given: Data) -> float | None:
+    """α that the restricted likelihood found with the kernel, for rows with the weights that were
+    ``given``, whatever varying noise has made of them; None elsewhere."""
     if learned is None or learned.criterion != "reml" or learned.alpha is None:
         return None
-    return learned.alpha * float(data.w.mean())
+    return learned.alpha * float(given.w.mean())
 
 
 def carried_over(
@@ -253,9 +251,7 @@ def carried_over(
     return replace(learned, alpha=None), (share / factor**2 + (1 - share)) ** -0.5
 
 
-def widening_factor(
-    chosen: Chosen, data: Data, settings: Any, seed: int, say: Say, backend: Backend
-) -> float:
+def widening_factor(chosen: Chosen, data: Data, settings: Any, say: Say, backend: Backend) -> float:
     """By how much intervals are to be wider because the kernel was learned on the same rows."""
     if settings.width_factor is not None:
         return settings.width_factor
@@ -269,7 +265,7 @@ def widening_factor(
         kernel=found.kernel,
         form=found.form,
         fit_intercept=settings.fit_intercept,
-        seed=seed,
+        seed=_SEED,
         say=say,
         backend=backend,
     )
@@ -278,14 +274,5 @@ def widening_factor(
 def _problem(data: Data, rows: Array, fit_intercept: bool) -> Problem:
     """Some rows, with targets in standard deviations and weights with mean 1."""
     w = data.w
-    Y = data.Y
-    deviation = deviations(Y, w, fit_intercept)
-    varies = deviation > 0
-    scaled = Y[:, varies] / deviation[varies]
+    scaled = standardized(data.Y, w, fit_intercept)
     return Problem(data.X[rows], scaled[rows], w[rows] / w.mean(), fit_intercept)
-
-
-def _some_rows(n: int, count: int, seed: int) -> Array:
-    if n <= count:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(seed).choice(n, size=count, replace=False))

@@ -50,7 +50,7 @@ def dense_covariance(ridge: DenseRidge, query: Query, kind: str) -> Array:
         return z.gram() / ridge.sample.total
     left = _clipped(query.cross() - middle.gram())
     if missing is not None:
-        left += np.outer(missing, missing) * (ridge.lam / ridge.gap)
+        left += np.outer(missing, missing) * (ridge.lam / ridge.slack)
     return left
 
 
@@ -72,7 +72,8 @@ def half(C: Array) -> Array:
 def _weighted(ridge: Ridge, query: Query, theta: Theta) -> Array:
     """The Gram matrix of θ(k_x − [T e] C)/λ over blocks of training rows."""
     sample = ridge.sample
-    right = ridge.fitting(query, theta).T  # (r + 1, t)
+    share = np.broadcast_to(share_at(theta, query), len(query))
+    right = ridge.fitting(query, share).T  # (r + 1, t)
     wide = ridge.wide
     total = np.zeros((len(query), len(query)))
     size = max(1, sample.backend.slab_bytes // (8 * len(query)))
@@ -82,9 +83,8 @@ def _weighted(ridge: Ridge, query: Query, theta: Theta) -> Array:
         fitted = wide.rows(rows.start, rows.stop) @ right
         left = k.map(lambda k, f: k - f, fitted)
         total += left.gram(weights=sample.weights.rows(rows.start, rows.stop))
-    share = np.broadcast_to(share_at(theta, query), len(query))
     total *= np.outer(share, share) * (ridge.scale / sample.total)
-    return total if query.formed_once else _with_diagonal(total, ridge.mixed(query, theta))
+    return total if query.formed_once else _with_diagonal(total, ridge.mixed(query, share))
 
 
 def _with_diagonal(C: Array, variance: Array) -> Array:
@@ -105,7 +105,7 @@ def _v3(ridge: Ridge, query: Query) -> Array:
     if ridge.intercept is None:
         parts = a * ridge.D * root
     else:
-        push = ridge.missing(a, query.constant) / ridge.intercept.gap
+        push = ridge.missing(a, query.constant) / ridge.intercept.slack
         inside = (a * ridge.D - np.outer(push, ridge.intercept.c)) * root
         inside += np.outer(push, basis.P[:, -1])
         outside = push * np.sqrt(max(float(basis.rest[-1, -1]), 0.0))
@@ -121,7 +121,7 @@ def _gp(ridge: Ridge, query: Query) -> Array:
     left += scaled @ scaled.T
     if ridge.intercept is not None:
         missing = ridge.missing(a, query.constant)
-        left += np.outer(missing, missing) * (ridge.lam / ridge.intercept.gap)
+        left += np.outer(missing, missing) * (ridge.lam / ridge.intercept.slack)
     return left
 
 

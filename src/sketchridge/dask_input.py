@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sketchridge.backends import as_backend
+from sketchridge.backends import as_backend, on_cluster
 
 __all__ = ["Lazily", "computed", "is_dask", "points_there", "rows_fitted"]
 
@@ -33,7 +33,7 @@ class Lazily:
 
     _is_lazy = False  # whether their rows stay where they are, and answers are lazy
     _fitted: Any
-    _single_target: Any
+    _one_target: bool
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the predictions at the rows of X.
@@ -73,7 +73,7 @@ class Lazily:
         check_is_fitted(self)
         _check_table(X)
         _remember(self, X, X.shape[1], reset=False)
-        shape = () if self._single_target else (len(self._fitted.noise),)
+        shape = () if self._one_target else (len(self._fitted.noise),)
         apart = self._fitted.apart(needs)
         if apart is None:
             return _answered(self, asked, X, outputs, options)
@@ -107,7 +107,7 @@ def _rows_there(estimator: Any, X: Any) -> Any:
     if not named and getattr(spec, "name", None) != "dask":
         return X.compute()
     rows = points_there(X, spec)
-    if not hasattr(rows, "gathered"):
+    if not on_cluster(rows):
         return X.compute()
     _remember(estimator, X, rows.shape[1], reset=True)
     if not rows.gathered(_is_finite).all():

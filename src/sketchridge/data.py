@@ -9,11 +9,20 @@ from typing import Any
 import numpy as np
 
 from sketchridge import tuning
-from sketchridge.backends import Backend, Elsewhere, NumpyTiles, as_backend, by_rows
+from sketchridge.backends import (
+    Backend,
+    Elsewhere,
+    NumpyTiles,
+    Unreachable,
+    as_backend,
+    by_rows,
+    on_cluster,
+)
 from sketchridge.basis import Basis
 from sketchridge.factor import Sample, sample_of
 from sketchridge.kernels import Kernel
 from sketchridge.notices import warn
+from sketchridge.precision import FULL
 from sketchridge.query import AtPoints
 from sketchridge.rows import Repeats, Rows, merged
 
@@ -26,6 +35,7 @@ __all__ = [
     "prepared",
     "question",
     "scaled_path",
+    "warn_of_rounding",
     "warn_of_silence",
     "warn_of_the_noise",
 ]
@@ -61,7 +71,7 @@ class Data:
 
     def with_numpy(self) -> Data:
         """With X as a NumPy array, wherever it is."""
-        return replace(self, X=np.asarray(self.X)) if hasattr(self.X, "gathered") else self
+        return replace(self, X=np.asarray(self.X)) if on_cluster(self.X) else self
 
     def without_rows(self) -> Data:
         """What is left of it where the rows are not."""
@@ -101,9 +111,9 @@ def prepared(X: Array, Y: Array, w: Array, *, fit_intercept: bool, square: bool 
     return replace(data, columns=used[rows.first], used=kept, given=given)
 
 
-def _some(X: Array, rows: Array) -> Array:
+def _some(X: Any, rows: Array) -> Array:
     """Some rows of X, where X is: here, or in blocks on a cluster."""
-    return X.chosen(rows) if hasattr(X, "chosen") else by_rows(X.__getitem__, rows)
+    return X.chosen(rows) if on_cluster(X) else by_rows(X.__getitem__, rows)
 
 
 def _in_units(X: Array, rows: Rows, fit_intercept: bool) -> Data:
@@ -134,10 +144,14 @@ def placed(backend: Backend, kernel: Kernel, data: Data) -> Sample:
 
 def placed_again(spec: Any, kernel: Kernel, data: Data) -> Sample:
     """On the backend that was asked for, or with NumPy where the machine has no such device."""
-    opaque = kernel.geometry == "opaque"
     try:
-        return placed(as_backend(spec, 0 if opaque else len(data.rows)), kernel, data)
-    except (ImportError, RuntimeError):
+        n = 0 if kernel.geometry == "opaque" else len(data.rows)
+        return placed(as_backend(spec, n), kernel, data)
+    except (ImportError, Unreachable) as error:
+        warn(
+            f"The model was fitted with backend={spec!r} and computes with NumPy here. {error} "
+            "set_params(backend='numpy') and a fit make that its own."
+        )
         return placed(NumpyTiles(), kernel, data)
 
 
@@ -145,25 +159,27 @@ def question(sample: Sample, data: Data, X: Array) -> AtPoints:
     """A question about values at the rows of X, which are of a kernel matrix where the data are."""
     X = X if data.columns is None else X[:, data.columns]
     kernel = sample.points.kernel
-    stays = hasattr(X, "by_rows")  # on a cluster
+    stays = on_cluster(X)  # on a cluster
     coordinates = by_rows(kernel.coordinates, X) if stays else kernel.coordinates(X)
-    return AtPoints(sample.backend.place(kernel, coordinates))
+    given = None if stays else (X, data.X)
+    return AtPoints(sample.backend.place(kernel, coordinates), given)
 
 
-def scaled_path(basis: Basis, fit_intercept: bool, data: Data, unit: float) -> tuning.LambdaPath:
+def scaled_path(basis: Basis, fit_intercept: bool, data: Data) -> tuning.LambdaPath:
     """The λ path in units of the kernel and of y²."""
     scales = tuning.target_scales(data.Y, data.w, data.scale)
     path = tuning.lambda_path(basis, fit_intercept, scales)
+    unit = basis.sample.points.kernel.unit
     return tuning.LambdaPath(path.lam * unit, path.df, path.gcv, path.loo)
 
 
-def estimated_noise(data: Data, squares: Array, left: float) -> Array:
+def estimated_noise(data: Data, squares: Array, free: float) -> Array:
     """σ̂² = (RSS + squares of y within distinct rows)/(n − df + replicates), in units of y²: (q,).
 
-    ``squares`` (q,) is the weighted RSS in the data's own units, ``left`` is n − df.
+    ``squares`` (q,) is the weighted RSS in the data's own units, ``free`` is n − df.
     """
     within = data.rows.within / data.scale / data.scale
-    dof = max(left, np.finfo(float).eps) + data.rows.replicates
+    dof = max(free, np.finfo(float).eps) + data.rows.replicates
     return data.scale * data.scale * ((squares + within) / dof)
 
 
@@ -181,6 +197,17 @@ def warn_of_the_noise(data: Data) -> None:
             "weight: noise_variance_ and standard deviations are 0 or an effect of alpha alone. "
             "Give noise_variance, or more rows."
         )
+
+
+def warn_of_rounding(lam: float, largest: float, dtype: str) -> None:
+    """Say that λ is too small for products of a precision; it and E₁ are in units of the kernel."""
+    remedy = ", or center and rescale X"
+    if dtype != FULL:
+        remedy = f", center and rescale X, or use dtype={FULL!r}"
+    warn(
+        f"λ = {lam:.3g} is below the rounding of {dtype} products with a largest eigenvalue of "
+        f"{largest:.3g}: do not trust the mean or its variance. Give a larger alpha{remedy}."
+    )
 
 
 def warn_of_silence(std: Array, noise: float) -> None:

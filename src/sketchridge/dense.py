@@ -12,6 +12,7 @@ from sketchridge.backends.cholesky import COLUMNS
 from sketchridge.factor import Sample
 from sketchridge.precision import FULL
 from sketchridge.query import Query
+from sketchridge.ridge import magnification
 
 __all__ = ["DenseRidge", "check_memory", "dense_ridge"]
 
@@ -48,13 +49,13 @@ class DenseRidge:
     @cached_property
     def root(self) -> Array:
         """√(w/Σw): (n,)."""
-        return np.sqrt(self.sample.weights.host()[:, 0] / self.sample.total)
+        return self.sample.root.host()[:, 0]
 
     @cached_property
     def factor(self) -> Cholesky:
         """L Lᵀ = K + λI."""
         try:
-            return self._backend.dense(self.sample.points, self._root, self.lam)
+            return self._backend.dense(self.sample.points, self.sample.root, self.lam)
         except np.linalg.LinAlgError:
             alpha = self.sample.total * self.lam * self.sample.points.kernel.unit
             raise ValueError(
@@ -78,9 +79,14 @@ class DenseRidge:
         return self.solve(self.root)
 
     @cached_property
-    def gap(self) -> float:
+    def slack(self) -> float:
         """1ᵀM(I − Ĥ)1 = λ 1ᵀM^½(K+λI)⁻¹M^½1."""
         return float(self.lam * (self.root @ self.constant))
+
+    @property
+    def growth(self) -> float:
+        """By how much an intercept magnifies rounding."""
+        return magnification(self.slack if self.fit_intercept else None)
 
     @cached_property
     def offset(self) -> Array:
@@ -88,7 +94,7 @@ class DenseRidge:
             return self.saved[1]
         if not self.fit_intercept:
             return np.zeros(self.Y.shape[1])
-        return self.lam / self.gap * (self.constant * self.root) @ self.Y
+        return self.lam / self.slack * (self.constant * self.root) @ self.Y
 
     @cached_property
     def coefficients(self) -> Array:
@@ -102,20 +108,20 @@ class DenseRidge:
         """Y − fitted values = λω/μ: (n, q)."""
         return self.lam * self.coefficients / self.root[:, None] ** 2
 
-    def left(self) -> Array:
+    def unfitted(self) -> Array:
         """1 − the smoother's diagonal, λ(K+λI)⁻¹_ii: (n,).
 
         As leverages tend to 1 it keeps its digits, which a difference from 1 would not.
         """
-        left = self.lam * self.inverse_diagonal
+        alone = self.lam * self.inverse_diagonal
         if not self.fit_intercept:
-            return left
-        return np.maximum(left - (self.lam * self.constant) ** 2 / self.gap, _EPS * left)
+            return alone
+        return np.maximum(alone - (self.lam * self.constant) ** 2 / self.slack, _EPS * alone)
 
     @cached_property
     def df(self) -> float:
         """Trace of the smoother."""
-        return float((1 - self.left()).sum())
+        return float((1 - self.unfitted()).sum())
 
     def mean(self, query: Query) -> Array:
         """k_xᵀω + offset: (t, q)."""
@@ -160,7 +166,7 @@ class DenseRidge:
         right = self.lam * unit  # (K + λI)v
         if self.fit_intercept:
             missing = self.lam * (self.root @ t)
-            push = self.lam / self.gap * missing
+            push = self.lam / self.slack * missing
             v -= np.outer(self.constant, push)
             right -= np.outer(self.root, push)
         size = (v * right).sum(axis=0)
@@ -175,29 +181,24 @@ class DenseRidge:
         """V1, what gp is below k(x, x), and what the constant adds to it: without k(x, x), which a
         precomputed kernel does not know."""
         half, z, missing = self.weights(query)
-        of_constant = 0.0 if missing is None else missing**2 * self.lam / self.gap
+        of_constant = 0.0 if missing is None else missing**2 * self.lam / self.slack
         return _squares(z) / self.sample.total, _squares(half), of_constant
 
     def weights(self, query: Query) -> tuple[Tall, Tall, Array | None]:
         """L⁻¹M^½k_x, the weights z = (K+λI)⁻¹M^½k_x, moved to the sum that they must have, each
         (n, t), and 1 − 1ᵀℓ (t,) before that, where there is an intercept."""
-        half = self.factor.half(query.columns(self.sample).scaled(self._root))
+        half = self.factor.half(query.columns(self.sample).scaled(self.sample.root))
         z = self.factor.finish(half)
         if not self.fit_intercept:
             return half, z, None
-        missing = query.constant - self._root.gram(z)[0]
-        push = self.lam / self.gap * missing
+        missing = query.constant - self.sample.root.gram(z)[0]
+        push = self.lam / self.slack * missing
         constant = self._backend.tall(self.constant[:, None])
         return half, z.map(lambda z, c, a: z + c * a, constant, small=(push,)), missing
 
     @property
     def _backend(self) -> Backend:
         return self.sample.backend
-
-    @cached_property
-    def _root(self) -> Tall:
-        """√(w/Σw) where the backend computes: (n, 1)."""
-        return self._backend.tall(self.root[:, None])
 
 
 def _squares(T: Tall) -> Array:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.spatial.distance import pdist
 
 from sketchridge.kernels import DistanceKernel
 from sketchridge.loo import Criterion, Problem, criterion_at
+from sketchridge.tuning import median_distance
 
-__all__ = ["Chart", "Descent", "descend", "median_distance", "started", "toward_noise"]
+__all__ = ["Chart", "Descent", "descend", "started", "toward_noise"]
 
 Array = np.ndarray
 _BANDWIDTHS = 0.05, 1e3  # in units of a feature's spread
@@ -131,7 +131,6 @@ def descend(
     chart: Chart,
     theta: Array | None = None,
     *,
-    evaluations: int = _EVALUATIONS,
     evaluate: Criterion = criterion_at,
 ) -> Descent:
     """L-BFGS-B from θ, the chart's start unless given; the best of all values met is kept.
@@ -167,7 +166,7 @@ def descend(
         jac=True,
         method="L-BFGS-B",
         bounds=chart.bounds,
-        options={"maxfun": evaluations, "maxiter": evaluations, "ftol": _TOLERANCE, "maxcor": 20},
+        options={"maxfun": _EVALUATIONS, "maxiter": _EVALUATIONS, "ftol": _TOLERANCE, "maxcor": 20},
     )
     return Descent(kernel, chart, best[1], tuple(values), time.perf_counter() - begun)
 
@@ -190,7 +189,7 @@ def started(criterion: str, kernel: DistanceKernel, problem: Problem, form: str)
     flat kernel, which no descent leaves.
     """
     few = problem.some(slice(0, _START_ROWS))
-    median = median_distance(few.X, kernel)
+    median = median_distance(few.X, kernel) or 1.0
     single = form == "isotropic"
     alphas = (1.0, 1e-2, 1e-4) if single else (_START_ALPHA,)
     margin = _TOLERANCE if single else _FAR
@@ -202,10 +201,3 @@ def started(criterion: str, kernel: DistanceKernel, problem: Problem, form: str)
             if found is not None and found[0] < best[0] - margin:
                 best = found[0], bandwidth, alpha
     return Chart(form, np.full(problem.X.shape[1], best[1]), best[2])
-
-
-def median_distance(X: Array, kernel: DistanceKernel) -> float:
-    """Of the positive ones, in the kernel's metric."""
-    distances = pdist(X, kernel.metric)
-    positive = distances[distances > 0]
-    return float(np.median(positive)) if len(positive) else 1.0

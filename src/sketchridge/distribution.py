@@ -21,8 +21,8 @@ _EPS = np.finfo(float).eps
 class LeftOut:
     """Every distinct row predicted without itself, in the data's own units.
 
-    ``left`` is 1 − the smoother's diagonal: 1/B_ii = α/(w_i·left_i) for the model that it is of.
-    Either ``residuals`` e of that model are given, whose error is e_i/left_i, or dual coefficients
+    ``unfitted`` is u = 1 − the smoother's diagonal: 1/B_ii = α/(w_i·u_i) for the model that it is
+    of. Either ``residuals`` e of that model are given, whose error is e_i/u_i, or dual coefficients
     a of the exact mean. Those are divided by the exact diagonal, if it is known. Otherwise a
     sketched model knows all of it but a ``share`` of c_i, what it leaves unexplained, and a factor
     ``ratio`` of squared errors: the error is √ratio·a_i(1/B_ii + share·c_i).
@@ -30,13 +30,13 @@ class LeftOut:
 
     data: Data
     alpha: float
-    left: Array  # (n,)
+    unfitted: Array  # (n,)
     residuals: Array | None = None  # (n, q)
     dual: Array | None = None  # (n, q)
     unexplained: Array | float = 0.0  # (n,): c
     share: float = 1.0
     ratio: float = 1.0
-    exactly_left: Array | None = None  # (n,): ``left`` of the exact model
+    exactly_unfitted: Array | None = None  # (n,): that of the exact model
     landmarks: Array | None = None  # rows that are not counted where others are enough
     noise_ratio: Array | float = 1.0  # (n,): g without the row over g, where noise varies
 
@@ -44,24 +44,24 @@ class LeftOut:
     def unforeseen(self) -> Array:
         """Rows of which nothing is known without them, as where there is no other row: (n,). What
         their repeats say of the noise remains."""
-        return self.left <= _EPS
+        return self.unfitted <= _EPS
 
     @property
     def variances(self) -> Array:
         """1/B_ii, and α/w_i where the others know nothing of a row: (n,)."""
-        return self._inverse(np.where(self.unforeseen, 1.0, self.left))
+        return self._inverse(np.where(self.unforeseen, 1.0, self.unfitted))
 
-    def _inverse(self, left: Array) -> Array:
-        return self.alpha / self.data.w / np.maximum(left, _EPS)
+    def _inverse(self, unfitted: Array) -> Array:
+        return self.alpha / self.data.w / np.maximum(unfitted, _EPS)
 
     @property
     def errors(self) -> Array:
         """In units of y: (n, q)."""
         if self.dual is None:
             assert self.residuals is not None
-            found = self.residuals / np.maximum(self.left, _EPS)[:, None]
-        elif self.exactly_left is not None:
-            found = self.dual * self._inverse(self.exactly_left)[:, None]
+            found = self.residuals / np.maximum(self.unfitted, _EPS)[:, None]
+        elif self.exactly_unfitted is not None:
+            found = self.dual * self._inverse(self.exactly_unfitted)[:, None]
         else:
             near = self.variances + self.share * self.unexplained
             found = np.sqrt(self.ratio) * self.dual * near[:, None]

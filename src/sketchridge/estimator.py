@@ -6,20 +6,18 @@ import copy
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sketchridge.certify import Certificate, norm_certificate
-from sketchridge.checks import check_positive, check_refinement, check_sketch_size
+from sketchridge.checks import check_positive, check_refinement, check_sketch_size, drawn_seed
 from sketchridge.covariance import refined_covariance, sketched_covariance
-from sketchridge.data import Data
 from sketchridge.fitted import Fitted, Settings
 from sketchridge.found import FoundSketch
 from sketchridge.notices import warn
 from sketchridge.progress import status
 from sketchridge.query import Query
 from sketchridge.refine import refined_variance, v1
-from sketchridge.regressor import Array, KernelRegressor, Say
+from sketchridge.regressor import Array, KernelRegressor
 from sketchridge.selection import extend, select
 from sketchridge.tuning import predicted_error
 
@@ -44,7 +42,8 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
         features; learned: "ard" (one for each feature), "full" (a map) or "auto" (the simplest of
         one for all, "ard" and "full" that predicts as well); "median" (of the distances between
         rows) or "gcv". Learning needs no scaling of the features. A kernel whose profile has no
-        slope takes the median for "auto", and one with a bandwidth of its own keeps it.
+        slope takes the median for "auto", and one with a bandwidth of its own keeps it unless
+        numbers or "gcv" are given.
     alpha : float or str
         The penalty α = λΣw (nλ without weights), in units of the kernel; "loo", the largest whose
         leave-one-out error is within 1% of the least; or "gcv".
@@ -96,6 +95,8 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
     sketch_limit: int | None = None  # rows of an automatic sketch, for campaigns; the backend says
     _kinds = ("v1", "v2", "v3", "vbar", "vtheta", "gp", "bias2")
     _kind = "v2"
+    _select = staticmethod(select)
+    _extend = staticmethod(extend)
     _is_lazy = True
 
     def __init__(
@@ -276,7 +277,7 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
     @property
     def backend_(self) -> str:
         """str : the name of the backend that computes the variances."""
-        return self._found.backend.name
+        return self.fitted_.backend.name
 
     def certificate(self, method: str = "trace") -> Certificate:
         """A bound on |√V2 − √V1| that holds at every point. There is none for V̄: ask for one at
@@ -293,7 +294,7 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
         certificate : Certificate
             Printing it says what it promises, or what to do where it promises nothing.
         """
-        found = self._found
+        found = self.fitted_
         if method == "trace":
             return found.certificate
         if method == "norm":
@@ -321,10 +322,7 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
         size = self.sketch_size
         automatic = isinstance(size, str)
         named_auto = isinstance(self.sketch, str) and self.sketch == "auto"
-        if old is None:
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        else:
-            seed = old.settings.seed
+        seed = drawn_seed(self.random_state) if old is None else old.settings.seed
         return Settings(
             **self._shared_settings(),
             sketch="rpcholesky" if named_auto else copy.deepcopy(self.sketch),
@@ -336,12 +334,6 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
             seed=seed,
             largest_size=self.sketch_limit,
         )
-
-    def _selected(self, settings: Settings, data: Data, say: Say) -> Fitted:
-        return select(settings, data, say)
-
-    def _extended(self, settings: Settings, X: Array, Y: Array, w: Array, say: Say) -> Fitted:
-        return extend(self._fitted, settings, X, Y, w, say)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

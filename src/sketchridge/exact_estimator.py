@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from sketchridge.covariance import dense_covariance
-from sketchridge.data import Data
 from sketchridge.exact_fit import ExactFitted, extend_exact, select_exact
 from sketchridge.model import Choices
 from sketchridge.precision import check_full
 from sketchridge.progress import status
 from sketchridge.query import Query
-from sketchridge.regressor import Array, KernelRegressor, Say
+from sketchridge.regressor import Array, KernelRegressor
 
 __all__ = ["ExactKernelRidge"]
 
@@ -31,7 +30,8 @@ class ExactKernelRidge(KernelRegressor):
         features; learned: "ard" (one for each feature), "full" (a map) or "auto" (the simplest of
         one for all, "ard" and "full" that predicts as well); "median" (of the distances between
         rows) or "gcv". Learning needs no scaling of the features. A kernel whose profile has no
-        slope takes the median for "auto", and one with a bandwidth of its own keeps it.
+        slope takes the median for "auto", and one with a bandwidth of its own keeps it unless
+        numbers or "gcv" are given.
     alpha : float or str
         The penalty α = λΣw (nλ without weights), in units of the kernel; "loo", the largest whose
         leave-one-out error is within 1% of the least; or "gcv".
@@ -62,6 +62,8 @@ class ExactKernelRidge(KernelRegressor):
     _fitted: ExactFitted
     _kinds = ("v1", "gp", "bias2")
     _kind = "v1"
+    _select = staticmethod(select_exact)
+    _extend = staticmethod(extend_exact)
 
     def __init__(
         self,
@@ -132,7 +134,7 @@ class ExactKernelRidge(KernelRegressor):
     @property
     def backend_(self) -> str:
         """str : the name of the backend that holds the n×n matrix."""
-        return self._found.sample.backend.name
+        return self.fitted_.sample.backend.name
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -140,9 +142,3 @@ class ExactKernelRidge(KernelRegressor):
 
     def _settings(self, old: Any) -> Choices:
         return Choices(**self._shared_settings(), backend=self.backend)
-
-    def _selected(self, settings: Choices, data: Data, say: Say) -> ExactFitted:
-        return select_exact(settings, data, say)
-
-    def _extended(self, settings: Choices, X: Array, Y: Array, w: Array, say: Say) -> ExactFitted:
-        return extend_exact(self._fitted, settings, X, Y, w, say)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from sketchridge.chosen import (
     carried_over,
     choose_kernel,
     exact_penalty,
-    learned_penalty,
     widening_factor,
 )
 from sketchridge.data import (
@@ -25,23 +23,26 @@ from sketchridge.data import (
     placed,
     placed_again,
     scaled_path,
+    warn_of_rounding,
 )
 from sketchridge.dense import DenseRidge, check_memory, dense_ridge
 from sketchridge.distribution import LeftOut
-from sketchridge.factor import Sample, factorize, sample_of
-from sketchridge.learning import Learned
-from sketchridge.model import Choices, Model, found_noise, with_varying_noise
-from sketchridge.precision import FULL
-from sketchridge.query import Query
+from sketchridge.factor import Sample, factorize
+from sketchridge.loo import penalty_grid
+from sketchridge.model import Choices, Model, Task, found_noise, with_varying_noise
+from sketchridge.precision import FULL, excess
+from sketchridge.progress import Say
 from sketchridge.sketches import RPCholeskySketch
+from sketchridge.system import norms
 from sketchridge.varying import Varying
 
 __all__ = ["ExactFitted", "extend_exact", "select_exact"]
 
 Array = np.ndarray
-_SEED = 0  # of the rows on which a kernel is learned
+_SEED = 0  # of what is drawn at random
 _WHOLE = 4096  # rows up to which the penalty is chosen on all of them
 _WORTH = 2048  # rows from which a GPU is worth sending them to
+_PRODUCTS = 8  # by which the largest eigenvalue is known, where it matters
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,11 +52,6 @@ class ExactFitted(Model):
     ridge: DenseRidge
     chosen_path: tuning.LambdaPath | None  # where λ was chosen from it
     chosen_eigenvalues: Array | None
-
-    def mean(self, query: Query) -> Array:
-        """The predicted mean, in units of y: (t, q)."""
-        center = np.outer(query.constant, self.data.center)
-        return center + self.data.scale * self.ridge.mean(query)
 
     @property
     def left_out(self) -> LeftOut:
@@ -67,14 +63,14 @@ class ExactFitted(Model):
         """λ, df, gcv and loo over the grid, in units of the kernel and of y²."""
         if self.chosen_path is not None:
             return self.chosen_path
-        return _path(self._basis, self.settings, self.data)
+        return scaled_path(self._basis, self.settings.fit_intercept, self.data)
 
     @cached_property
     def eigenvalues(self) -> Array:
         """Eigenvalues of K in descending order, down to rounding."""
         if self.chosen_eigenvalues is not None:
             return self.chosen_eigenvalues
-        return self._basis.E * self.kernel.unit
+        return self._basis.E * self.unit
 
     @property
     def _basis(self) -> Basis:
@@ -83,17 +79,10 @@ class ExactFitted(Model):
 
     def __getstate__(self) -> dict[str, Any]:
         """What predictions need; the factorization is made again when a variance is asked for."""
-        return {
-            "settings": self.settings,
-            "data": self.data,
-            "kernel": self.kernel,
-            "lam": self.ridge.lam,
+        return self._shared_state() | {
             "solution": (self.ridge.coefficients, self.ridge.offset),
-            "noise": self.noise,
             "path": self.chosen_path,
             "eigenvalues": self.chosen_eigenvalues,
-            "learned": self.learned,
-            "varying": self.varying,
             "predictive": self.predictive,
         }
 
@@ -101,32 +90,20 @@ class ExactFitted(Model):
         data, settings = state["data"], state["settings"]
         sample = placed_again(settings.backend, state["kernel"], data)
         ridge = DenseRidge(sample, data.Y, state["lam"], settings.fit_intercept, state["solution"])
-        values = {
-            "settings": settings,
-            "data": data,
-            "kernel": state["kernel"],
-            "ridge": ridge,
-            "noise": state["noise"],
-            "chosen_path": state["path"],
-            "chosen_eigenvalues": state["eigenvalues"],
-            "learned": state["learned"],
-            "varying": state["varying"],
-            "factor_of_widths": state["predictive"].factor,
-            "saved_predictive": state["predictive"],
-        }
-        self.__dict__.update(values)
+        path, eigenvalues = state["path"], state["eigenvalues"]
+        self._restore(state, ridge, chosen_path=path, chosen_eigenvalues=eigenvalues)
 
 
-def select_exact(settings: Choices, data: Data, say: Callable[[str], None]) -> ExactFitted:
+def select_exact(settings: Choices, data: Data, say: Say) -> ExactFitted:
     """Choose whatever is left open, and fit. O(n³) time, O(n²) memory."""
     backend = _backend(settings, data)
     check_memory(backend, len(data.rows), with_path=_sees_all(settings, data))
-    chosen = choose_kernel(settings, data, backend, _SEED, say)
     with backend.alone():
-        widths = widening_factor(chosen, data, settings, _SEED, say, backend)
+        chosen = choose_kernel(settings, data, backend, say)
+        widths = widening_factor(chosen, data, settings, say, backend)
     sample = placed(backend, chosen.kernel, data)
-    fitted = _finished(settings, data, sample, chosen.learned, widths, say)
-    return _with_varying_noise(fitted, say)
+    task = Task(settings=settings, data=data, learned=chosen.learned, widths=widths, say=say)
+    return _with_varying_noise(task, _finished(task, sample))
 
 
 def extend_exact(
@@ -135,7 +112,7 @@ def extend_exact(
     X: Array,
     Y: Array,
     w: Array,
-    say: Callable[[str], None],
+    say: Say,
 ) -> ExactFitted:
     """The fit to all rows, with the kernel as it was."""
     data, _ = extended_data(old.plain, X, Y, w, settings.fit_intercept)
@@ -144,55 +121,29 @@ def extend_exact(
     sample = placed(backend, old.kernel, data)
     share = len(old.data.rows) / len(data.rows)
     learned, widths = carried_over(old.learned, old.factor_of_widths, share)
-    fitted = _finished(settings, data, sample, learned, widths, say)
-    return _with_varying_noise(fitted, say)
+    task = Task(settings=settings, data=data, learned=learned, widths=widths, say=say)
+    return _with_varying_noise(task, _finished(task, sample))
 
 
-def _with_varying_noise(fitted: ExactFitted, say: Callable[[str], None]) -> ExactFitted:
-    def refit(data: Data, varying: Varying) -> ExactFitted:
-        sample = sample_of(fitted.sample.points, data.w)
-        widths = fitted.factor_of_widths
-        return _finished(fitted.settings, data, sample, fitted.learned, widths, say, varying)
+def _with_varying_noise(task: Task, fitted: ExactFitted) -> ExactFitted:
+    def refit(sample: Sample, data: Data, varying: Varying) -> ExactFitted:
+        return _finished(replace(task, data=data, varying=varying), sample)
 
     return with_varying_noise(fitted, None, _SEED, refit)
 
 
-def _finished(
-    settings: Choices,
-    data: Data,
-    sample: Sample,
-    learned: Learned | None,
-    widths: float,
-    say: Callable[[str], None],
-    varying: Varying | None = None,
-) -> ExactFitted:
-    say(f"Fitting {len(sample):,} rows exactly")
-    unit = sample.points.kernel.unit
-    path = None
-    eigenvalues = None
-    alpha = learned_penalty(learned, data)
-    if settings.alpha == "loo" and alpha is not None:
-        lam = alpha / sample.total
-    elif settings.alpha == "loo" and len(sample) > _WHOLE:
-        lam = exact_penalty(sample, data, settings.fit_intercept, _SEED).alpha / sample.total
-    elif isinstance(settings.alpha, str):
-        basis = _complete(sample, data)
-        path = _path(basis, settings, data)
-        scores = path.gcv if settings.alpha == "gcv" else path.loo
-        lam = tuning.chosen(settings.alpha, tuning.lambda_grid(basis.largest), scores)
-        eigenvalues = basis.E * unit
-        del basis  # n×n matrices that the factorization has to make room for
-    else:
-        lam = float(settings.alpha) / sample.total / unit
-    ridge = dense_ridge(sample, data.Y, lam, settings.fit_intercept)
-    kernel = sample.points.kernel
+def _finished(task: Task, sample: Sample) -> ExactFitted:
+    task.say(f"Fitting {len(sample):,} rows exactly")
+    settings, data, kernel = task.settings, task.data, sample.points.kernel
+    chosen = _penalized(task, sample)
+    ridge = dense_ridge(sample, data.Y, chosen.lam, settings.fit_intercept)
+    if not isinstance(settings.alpha, str):
+        _warn_of_rounding(ridge)
     noise, predictive = found_noise(
-        settings,
-        data,
+        task,
         kernel,
-        widths,
-        (lambda: _left_out(ridge, data, varying)) if settings.alpha == "loo" else None,
-        lambda: (data.w @ ridge.residuals() ** 2, float(ridge.left().sum())),
+        (lambda: _left_out(ridge, data, task.varying)) if settings.alpha == "loo" else None,
+        lambda: (data.w @ ridge.residuals() ** 2, float(ridge.unfitted().sum())),
     )
     return ExactFitted(
         settings=settings,
@@ -200,13 +151,60 @@ def _finished(
         kernel=kernel,
         ridge=ridge,
         noise=noise,
-        chosen_path=path,
-        chosen_eigenvalues=eigenvalues,
-        learned=learned,
-        factor_of_widths=widths,
-        varying=varying,
+        chosen_path=chosen.path,
+        chosen_eigenvalues=chosen.eigenvalues,
+        learned=task.learned,
+        factor_of_widths=task.widths,
+        varying=task.varying,
         saved_predictive=predictive,
     )
+
+
+class _Chosen(NamedTuple):
+    """λ, and what it was chosen from where that is a λ path of all rows."""
+
+    lam: float
+    path: tuning.LambdaPath | None = None
+    eigenvalues: Array | None = None
+
+
+def _penalized(task: Task, sample: Sample) -> _Chosen:
+    alpha, data, one = task.settings.alpha, task.data, task.settings.fit_intercept
+    unit = sample.points.kernel.unit
+    if not isinstance(alpha, str):
+        return _Chosen(float(alpha) / sample.total / unit)
+    known = task.learned_alpha if alpha == "loo" else None
+    if known is None and not _sees_all(task.settings, data):
+        known = exact_penalty(sample, data, one).alpha
+    if known is not None:
+        return _Chosen(known / sample.total)
+    basis = _complete(sample, data)
+    path = scaled_path(basis, one, data)
+    scores = path.gcv if alpha == "gcv" else path.loo
+    lam = tuning.chosen(alpha, penalty_grid(basis.largest), scores)
+    return _Chosen(lam, path, basis.E * unit)
+
+
+def _warn_of_rounding(ridge: DenseRidge) -> None:
+    """Where λ is all but lost, though the factorization did not fail."""
+    sample, lam, unit = ridge.sample, ridge.lam, ridge.sample.points.kernel.unit
+    growth = ridge.growth / lam
+    if excess(FULL, sample.scales, growth * sample.scales.trace) > 1:  # tr K, no less than E₁
+        largest = _largest(sample)
+        if excess(FULL, sample.scales, growth * largest) > 1:
+            warn_of_rounding(lam * unit, largest * unit, FULL)
+
+
+def _largest(sample: Sample) -> float:
+    """E₁, by power iteration."""
+    backend, points = sample.backend, sample.points
+    W = backend.tall(np.random.default_rng(_SEED).standard_normal((len(sample), 1)))
+    length = norms(W)
+    for _ in range(_PRODUCTS):
+        scaled = W.map(lambda w, m, s: w * m / s, sample.root, small=(length,))
+        W = backend.matmul(points, points, scaled, precision=FULL).scaled(sample.root)
+        length = np.maximum(norms(W), np.finfo(float).tiny)
+    return float(length[0])
 
 
 def _backend(settings: Choices, data: Data) -> Backend:
@@ -227,12 +225,7 @@ def _complete(sample: Sample, data: Data) -> Basis:
     return basis_of(factor, sample.backend.tall(data.Y), data.repeats)
 
 
-def _path(basis: Basis, settings: Choices, data: Data) -> tuning.LambdaPath:
-    unit = basis.sample.points.kernel.unit
-    return scaled_path(basis, settings.fit_intercept, data, unit)
-
-
 def _left_out(ridge: DenseRidge, data: Data, varying: Varying | None) -> LeftOut:
     ratio = 1.0 if varying is None else varying.ratio(ridge.sample)
     alpha = ridge.lam * ridge.sample.total
-    return LeftOut(data, alpha, ridge.left(), residuals=ridge.residuals(), noise_ratio=ratio)
+    return LeftOut(data, alpha, ridge.unfitted(), residuals=ridge.residuals(), noise_ratio=ratio)

@@ -11,7 +11,7 @@ import numpy as np
 
 from sketchridge.backends import Backend, Points, Tall
 from sketchridge.precision import EPS, FULL, safe
-from sketchridge.rpcholesky import Landmarks, grow, no_landmarks, with_rows
+from sketchridge.rpcholesky import Landmarks, grow, no_landmarks, remaining, with_rows
 from sketchridge.sample import Sample, sample_of
 from sketchridge.sketches import EntrySketch, RowSketch, Sketch
 
@@ -127,7 +127,7 @@ class RowFactor(Factor):
     nested = True
 
     @cached_property
-    def chosen(self) -> Points:
+    def landmark_points(self) -> Points:
         """The landmarks themselves, taken from the rows once."""
         return self.sample.points.take(self.pivots) if self.kept is None else self.kept
 
@@ -137,8 +137,8 @@ class RowFactor(Factor):
         if self.made is not None:
             return self.made
         F = self.features(self.sample.points, np.eye(len(self.pivots))).held()
-        floor = (len(self.pivots) + 1) * _EPS
-        return Landmarks(self.pivots, self.L, F, _unexplained(F, self.sample.diag, floor))
+        diag = self.sample.diag
+        return Landmarks(self.pivots, self.L, F, remaining(diag, F, diag, len(self.pivots)))
 
     @property
     def F(self) -> Tall:
@@ -169,19 +169,18 @@ class RowFactor(Factor):
         backend = self.sample.backend
         none = backend.tall(np.empty((len(points), 0)))
         corner = np.empty((len(self.pivots), 0))
-        return backend.schur(points, self.chosen, none, corner, self.L) @ right
+        return backend.schur(points, self.landmark_points, none, corner, self.L) @ right
 
     def represented(self, at: Callable[[Points], Tall], right: Array) -> Tall:
         backend = self.sample.backend
-        values = at(self.chosen).host()  # (r, t)
+        values = at(self.landmark_points).host()  # (r, t)
         return backend.tall(backend.solve_triangular(self.L, values).T @ right)
 
     def extended(self, sample: Sample, kept: bool) -> RowFactor:
         n_old = len(self.sample)
         F = self.features(sample.points.take(slice(n_old, None)), np.eye(len(self.pivots))).held()
-        floor = (len(self.pivots) + 1) * _EPS
-        new_residual = _unexplained(F, sample.diag.rows(n_old), floor)
-        residual = self.landmarks.residual.append(new_residual)
+        diag = sample.diag.rows(n_old)
+        residual = self.landmarks.residual.append(remaining(diag, F, diag, len(self.pivots)))
         made = replace(self.landmarks, F=self.F.append(F), residual=residual)
         known = None
         if kept:
@@ -196,16 +195,6 @@ class RowFactor(Factor):
         found, sketch = grow(self.landmarks, s.points, s.weights, s.diag, self.sketch, size)
         known = self.gram * s.total
         return RowFactor(s, sketch, found.pivots, found.L, found, known)
-
-
-def _unexplained(F: Tall, diag: Tall, floor: float) -> Tall:
-    """k(x, x) − ‖F_i‖², and 0 at rounding level: (n, 1)."""
-
-    def left(f: Array, d: Array) -> Array:
-        residual = d - (f * f).sum(axis=1)[:, None]
-        return residual * (residual > floor * d)
-
-    return F.map(left, diag)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,11 +227,9 @@ class EntryFactor(Factor):
         """Sᵀ: (n, m)."""
         if self.transposed is not None:
             return self.transposed
-        return _transposed(self.sample.backend, self.sketch, range(self.sketch.size), self._columns)
-
-    @property
-    def _columns(self) -> range:
-        return range(len(self.sample))
+        return self.sample.backend.generate(
+            self.sketch, range(self.sketch.size), range(len(self.sample))
+        )
 
     @cached_property
     def gram(self) -> Array:
@@ -297,7 +284,7 @@ class EntryFactor(Factor):
         rows = range(self.sketch.size)
         old = sample.points.take(slice(0, n_old))
         new = sample.points.take(slice(n_old, None))
-        St_new = _transposed(backend, self.sketch, rows, range(n_old, len(sample)))
+        St_new = backend.generate(self.sketch, rows, range(n_old, len(sample)))
         St = self.St.append(St_new)
         gained = backend.matmul(old, new, St_new, precision=self.precision)
         sums = self._sums.map(lambda a, b: a + b, gained)
@@ -333,16 +320,12 @@ def _applied(
     St = nothing if St is None else St
     for start in range(first, sketch.size, _ROWS):
         rows = range(start, min(start + _ROWS, sketch.size))
-        new = _transposed(sample.backend, sketch, rows, range(len(sample)))
+        new = sample.backend.generate(sketch, rows, range(len(sample)))
         St = St.beside(new)
         sums = sums.beside(sample.backend.matmul(points, points, new, precision=precision))
     if not sketch.size:
         return EntryFactor(sample, sketch, precision, None, np.empty((0, 0)))
     return _entry_factor(sample, sketch, precision, sums, St)
-
-
-def _transposed(backend: Backend, sketch: EntrySketch, rows: range, columns: range) -> Tall:
-    return backend.generate(sketch, rows, columns)
 
 
 def _entry_factor(

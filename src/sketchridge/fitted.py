@@ -11,21 +11,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchridge import tuning
-from sketchridge.backends import Backend, Elsewhere, NumpyTiles, Tall, Unreachable
+from sketchridge.backends import Elsewhere, NumpyTiles, Tall, Unreachable, on_cluster
 from sketchridge.basis import Basis, Intercept
 from sketchridge.certify import Certificate, trace_certificate
 from sketchridge.data import Data, placed_again, scaled_path
 from sketchridge.distribution import LeftOut
 from sketchridge.factor import EntryFactor, Factor, RowFactor
-from sketchridge.model import Choices, Model
+from sketchridge.model import Choices, Model, Task
 from sketchridge.notices import warn
 from sketchridge.precision import Plan, offered_or_full
 from sketchridge.query import Query
 from sketchridge.ridge import Ridge
-from sketchridge.sample import Sizes, sample_elsewhere
+from sketchridge.sample import Sample, Sizes, sample_elsewhere
 from sketchridge.varying import Varying
 
-__all__ = ["Fitted", "Probed", "Settings", "rows_left_out"]
+__all__ = ["Fitted", "Probed", "Settings", "SketchTask", "rows_left_out"]
 
 Array = np.ndarray
 _TOLD = {"v3", "gp", "bias2", "predictive"}  # by landmarks, without the training rows
@@ -42,7 +42,7 @@ class Settings(Choices):
     solver: str
     dtype: str
     seed: int
-    largest_size: int | None = None  # of an automatic sketch, where it is not that of `tuning`
+    largest_size: int | None = None  # of an automatic sketch, where it is not the backend's
 
     def sized(self, n: int) -> Settings:
         """With the sketch size for n rows, where it was given as a function of them."""
@@ -61,12 +61,20 @@ class Settings(Choices):
         return tuning.probe_rows(n, np.random.default_rng(self.seed))
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SketchTask(Task):
+    """That of a fit with a sketch."""
+
+    settings: Settings
+    plan: Plan
+
+
 class Probed(NamedTuple):
     """What rows that were left out exactly tell of the exact model: all of them, or some."""
 
     share: float = 1.0  # of what the sketch leaves unexplained, that it leaves too
     ratio: float = 1.0  # its squared leave-one-out error over that with this share
-    left: Array | None = None  # (n,): 1 − the diagonal of its smoother
+    unfitted: Array | None = None  # (n,): 1 − the diagonal of its smoother
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -84,40 +92,25 @@ class Fitted(Model):
 
     def __post_init__(self) -> None:
         """What predictions need of the rows is taken from them now: later they may be gone."""
-        for of, name in (
-            (self.ridge, "coefficients"),
-            (self.ridge, "offset"),
-            (self.ridge.basis, "rest"),
-            (self.factor, "chosen"),
-        ):
-            getattr(of, name, None)
-
-    @property
-    def backend(self) -> Backend:
-        return self.ridge.sample.backend
+        ridge, factor = self.ridge, self.factor
+        ridge.coefficients, ridge.offset, ridge.basis.rest  # noqa: B018, computed and kept
+        if isinstance(factor, RowFactor):
+            factor.landmark_points  # noqa: B018
 
     @property
     def factor(self) -> Factor:
         return self.ridge.basis.factor
 
     @property
-    def unit(self) -> float:
-        """That of the kernel: what λ and eigenvalues inside are to be multiplied by."""
-        return self.kernel.unit
-
-    @property
     def ratio(self) -> float:
         """E₁/λ."""
         return self.ridge.basis.largest / self.ridge.lam
 
-    def mean(self, query: Query) -> Array:
-        """The predicted mean, in units of y: (t, q)."""
+    def _inside(self, query: Query) -> Array:
         if self.omega is None:
-            inside = self.ridge.mean(query)
-        else:
-            against = query.against(self.sample, self.omega, self.plan.full)
-            inside = np.outer(query.constant, self.offset) + against.host()
-        return np.outer(query.constant, self.data.center) + self.data.scale * inside
+            return self.ridge.mean(query)
+        against = query.against(self.sample, self.omega, self.plan.full)
+        return np.outer(query.constant, self.offset) + against.host()
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -150,7 +143,7 @@ class Fitted(Model):
     @cached_property
     def path(self) -> tuning.LambdaPath:
         """λ, df, gcv and loo over the grid, in units of the kernel and of y²."""
-        return scaled_path(self.ridge.basis, self.settings.fit_intercept, self.data, self.unit)
+        return scaled_path(self.ridge.basis, self.settings.fit_intercept, self.data)
 
     def with_numpy(self) -> Fitted:
         """The same model where NumPy computes, whatever the backend of the fit."""
@@ -167,7 +160,7 @@ class Fitted(Model):
         if isinstance(self.factor, RowFactor) and told >= set(asked):
             known = self.predictive if "predictive" in asked else None
             return _made_of(self._without_rows() | {"predictive": known})
-        stays = hasattr(self.data.X, "gathered") and len(self.data.X) > _GATHERED
+        stays = on_cluster(self.data.X) and len(self.data.X) > _GATHERED
         return None if stays else self.with_numpy()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -177,7 +170,7 @@ class Fitted(Model):
         try:
             return self._whole()
         except (MemoryError, Unreachable) as error:
-            is_here = not hasattr(self.data.X, "gathered")
+            is_here = not on_cluster(self.data.X)
             if not isinstance(self.factor, RowFactor) or (is_here and self.omega is not None):
                 raise
             state = self._without_rows()
@@ -215,7 +208,7 @@ class Fitted(Model):
     def _without_rows(self) -> dict[str, Any]:
         factor = self.factor
         assert isinstance(factor, RowFactor)
-        here = {"pivots": factor.pivots, "L": factor.L, "chosen": factor.chosen.host()}
+        here = {"pivots": factor.pivots, "L": factor.L, "chosen": factor.landmark_points.host()}
         return self._small() | {
             "settings": replace(self.settings, backend="numpy"),
             "data": self.data.without_rows(),
@@ -231,22 +224,17 @@ class Fitted(Model):
         """What has no row for each row of the data."""
         factor = self.factor
         one = self.ridge.intercept
-        return {
-            "settings": self.settings,
-            "kernel": self.kernel,
+        return self._shared_state() | {
             "plan": self.plan,
             "sketch": factor.sketch,
             "precision": factor.precision,
             "spectrum": (self.ridge.basis.E, self.ridge.basis.V),
             "projections": (self.ridge.basis.P, self.ridge.basis.rest),
-            "lam": self.ridge.lam,
             "intercept": None if one is None else (one.c, one.square, one.offset),
             "coefficients": self.ridge.coefficients,
             "products": self.ridge.precision,
-            "noise": self.noise,
             "offset": self.offset,
             "certificate": self.certificate,
-            "learned": self.learned,
             "probed": tuple(self.probed),
         }
 
@@ -259,18 +247,7 @@ class Fitted(Model):
             else sample_elsewhere(NumpyTiles(), kernel, Sizes(*sizes))
         )
         backend = sample.backend
-        kept = state["factor"]
-        factor: Factor
-        if "pivots" in kept:
-            U = kept.get("chosen")
-            chosen = None if U is None else backend.place(kernel, U)
-            factor = RowFactor(sample, state["sketch"], kept["pivots"], kept["L"], kept=chosen)
-        else:
-            sums = None if kept["sums"] is None else backend.tall(kept["sums"])
-            made_in = offered_or_full(state["precision"], backend.precisions)
-            factor = EntryFactor(
-                sample, state["sketch"], made_in, sums, kept["R"], kept["amplified"]
-            )
+        factor = _factor_of(state, sample)
         E, V = state["spectrum"]
         elsewhere = Elsewhere(len(sample), len(data.scale))
         Y = backend.tall(data.Y) if sizes is None else Tall(backend, (elsewhere,))
@@ -287,24 +264,27 @@ class Fitted(Model):
             omega = Tall(backend, (omega,))
         elif omega is not None:
             omega = backend.tall(omega)
-        values = {
-            "settings": state["settings"],
-            "data": data,
-            "kernel": kernel,
-            "plan": plan,
-            "ridge": ridge,
-            "noise": state["noise"],
-            "omega": omega,
-            "offset": state["offset"],
-            "grown_gap": state["gap"],
-            "saved_certificate": state["certificate"],
-            "learned": state["learned"],
-            "probed": Probed(*state["probed"]),
-            "varying": state["varying"],
-            "factor_of_widths": getattr(state["predictive"], "factor", 1.0),
-            "saved_predictive": state["predictive"],
-        }
-        self.__dict__.update(values)
+        self._restore(
+            state,
+            ridge,
+            plan=plan,
+            omega=omega,
+            offset=state["offset"],
+            grown_gap=state["gap"],
+            saved_certificate=state["certificate"],
+            probed=Probed(*state["probed"]),
+        )
+
+
+def _factor_of(state: dict[str, Any], sample: Sample) -> Factor:
+    backend, kept = sample.backend, state["factor"]
+    if "pivots" in kept:
+        U = kept.get("chosen")
+        chosen = None if U is None else backend.place(state["kernel"], U)
+        return RowFactor(sample, state["sketch"], kept["pivots"], kept["L"], kept=chosen)
+    sums = None if kept["sums"] is None else backend.tall(kept["sums"])
+    made_in = offered_or_full(state["precision"], backend.precisions)
+    return EntryFactor(sample, state["sketch"], made_in, sums, kept["R"], kept["amplified"])
 
 
 def _made_of(state: dict[str, Any]) -> Fitted:
@@ -328,7 +308,7 @@ def rows_left_out(
         unexplained=0.0 if factor.complete else ridge.basis.unexplained(),
         share=probed.share,
         ratio=probed.ratio,
-        exactly_left=probed.left,
+        exactly_unfitted=probed.unfitted,
         landmarks=None if factor.complete else pivots,
         noise_ratio=1.0 if varying is None else varying.ratio(ridge.sample),
     )

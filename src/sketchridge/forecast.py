@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchridge.backends import Tall
+from sketchridge.certify import missed
 from sketchridge.ridge import Ridge
-from sketchridge.system import System, norms
+from sketchridge.system import norms
 
 __all__ = ["Forecast", "foreseen", "most_steps"]
 
@@ -78,26 +78,20 @@ def _norm(ridge: Ridge, columns: int, step: str, seed: int) -> tuple[float, floa
     """‖K − K̂‖ by power iteration, from below, and the seconds of a product with so many columns."""
     sample = ridge.sample
     backend = sample.backend
-    system = System(ridge, step, total=0.0)
-    root = system.root
     rng = np.random.default_rng(seed)
     W = backend.tall(rng.standard_normal((len(sample), max(_VECTORS, columns))))
     length = norms(W)
     seconds = []
     for _ in range(_PRODUCTS):
         W = W.map(lambda w, s: w / s, small=(length,))
-        scaled = W.scaled(root)
+        scaled = W.scaled(sample.root)
         begun = time.perf_counter()
         exact = backend.matmul(sample.points, sample.points, scaled, precision=step)
         norms(exact)  # on a GPU products return before they are done
         seconds.append(time.perf_counter() - begun)
-        W = _left(exact, ridge.T @ ridge.T.gram(scaled), root)
+        W = missed(ridge, scaled, exact)
         length = norms(W) + _TINY
     return float(length.max()), min(seconds)
-
-
-def _left(exact: Tall, sketched: Tall, root: Tall) -> Tall:
-    return exact.map(lambda a, b, s: (a - b) * s, sketched, root)
 
 
 def _timed_gram(ridge: Ridge) -> float:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchridge import tuning
 from sketchridge.certify import Certificate
-from sketchridge.kernels import Kernel, ScaledKernel
+from sketchridge.kernels import DistanceKernel, Kernel
 from sketchridge.learning import Step, relevance, spreads
 from sketchridge.sketches import Sketch
 
@@ -37,89 +37,89 @@ class Found:
     @property
     def lambda_(self) -> float:
         """float : the penalty λ = α/Σw, in units of the kernel."""
-        return float(self._found.ridge.lam * self._found.kernel.unit)
+        return float(self.fitted_.ridge.lam * self.fitted_.kernel.unit)
 
     @property
     def alpha_(self) -> float:
         """float : the penalty α, given or chosen, in units of the kernel times those of the
         weights."""
-        given = self._found.settings.alpha
-        total = self._found.sample.total
+        given = self.fitted_.settings.alpha
+        total = self.fitted_.sample.total
         return self.lambda_ * total if isinstance(given, str) else float(given)
 
     @property
     def bandwidth_(self) -> float | Array | None:
         """float, array or None : the bandwidth, one, one for each feature (d,), or a map (d, k), in
         units of the features; None for kernels that have none."""
-        return copy.copy(getattr(self._found.kernel, "bandwidth", None))
+        return copy.copy(getattr(self.fitted_.kernel, "bandwidth", None))
 
     @property
     def kernel_(self) -> Kernel:
         """Kernel : the kernel, given, chosen or learned, with its bandwidth."""
-        return copy.deepcopy(self._found.kernel)
+        return copy.deepcopy(self.fitted_.kernel)
 
     @property
     def map_(self) -> Array | None:
         """array (d, k) or None : M, with distances ‖(x − z)M‖: diag(1/h) for bandwidths h; None
         without any."""
-        kernel = self._found.kernel
-        if not isinstance(kernel, ScaledKernel):
+        kernel = self.fitted_.kernel
+        if not isinstance(kernel, DistanceKernel):
             return None
         h = np.asarray(kernel.bandwidth, dtype=float)
         if h.ndim == 2:
             return h.copy()
-        return np.diag(np.broadcast_to(1 / h, self._found.data.X.shape[1:]))
+        return np.diag(np.broadcast_to(1 / h, self.fitted_.data.X.shape[1:]))
 
     @property
     def feature_relevance_(self) -> Array | None:
         """array (d,) or None : how much each feature matters to distances, with sum 1; None without
         a map."""
         M = self.map_
-        data = self._found.data
+        data = self.fitted_.plain
         return None if M is None else relevance(M, spreads(data.X, data.w))
 
     @property
     def learning_curve_(self) -> tuple[Step, ...]:
         """tuple of Step : what learning the kernel has tried; nothing where it was given."""
-        learned = self._found.learned
+        learned = self.fitted_.learned
         return () if learned is None else learned.curve
 
     @property
     def amplitude_(self) -> float | Array:
         """float or array (q,) : ŝ², by which gp is multiplied to be in units of y²; one for each
         target."""
-        amplitude = self._found.predictive.amplitude / self._found.kernel.unit
-        return float(amplitude[0]) if self._single_target else amplitude
+        amplitude = self.fitted_.predictive.amplitude / self.fitted_.kernel.unit
+        return float(amplitude[0]) if self._one_target else amplitude
 
     @property
     def interval_quantiles_(self) -> Array:
         """array (l, 1 + q) : a row for each level that n rows can give: the level, and for each
         target c, by which half-widths are multiplied."""
-        return self._found.predictive.quantiles
+        return self.fitted_.predictive.quantiles
 
     @property
     def noise_variance_(self) -> float | Array:
         """float or array (q,) : σ² of a row of weight 1, in units of y²; one for each target."""
-        noise = self._found.noise
-        return float(noise[0]) if self._single_target else noise.copy()
+        noise = self.fitted_.noise
+        return float(noise[0]) if self._one_target else noise.copy()
 
     @property
     def path_(self) -> tuning.LambdaPath:
         """LambdaPath : λ, df, gcv and loo over the grid, each (100,); computed when asked for,
         O(nm²). λ is in units of the kernel, gcv and loo are in units of y²."""
-        return copy.deepcopy(self._found.path)
+        return copy.deepcopy(self.fitted_.path)
 
     @property
     def loo_error_(self) -> float:
         """float : the mean squared leave-one-out error in units of y², weighted, exact for the
         fitted alpha (and sketch); computed when asked for."""
-        return self._found.loo_error
+        return self.fitted_.loo_error
 
     @property
     def eigenvalues_(self) -> Array:
         """array (r,) : eigenvalues of K, or of K̂ for a sketch, in descending order and units of the
         kernel."""
-        return self._found.eigenvalues.copy()
+        return self.fitted_.eigenvalues.copy()
 
     @property
     def s_lambda_(self) -> int:
@@ -129,22 +129,14 @@ class Found:
     @property
     def effective_dof_(self) -> float:
         """float : degrees of freedom, the trace of the smoother."""
-        return float(self._found.ridge.df)
+        return float(self.fitted_.ridge.df)
 
     @property
     def fitted_(self) -> Any:
         """Fitted or ExactFitted : what the fit found, frozen. Internal: for other rooms of this
         library, in a form that may change."""
-        return self._found
-
-    @property
-    def _found(self) -> Any:
         check_is_fitted(self)
         return self._fitted
-
-    @property
-    def _single_target(self) -> bool:
-        return self._one_target
 
 
 class FoundSketch(Found):
@@ -154,39 +146,39 @@ class FoundSketch(Found):
     def solver_(self) -> str:
         """str : where the mean comes from: "pcg", the exact mean by conjugate gradients, or
         "sketch", which is the exact mean too where the sketch is complete."""
-        return self._found.solver
+        return self.fitted_.solver
 
     @property
     def sketch_(self) -> Sketch:
         """Sketch : the sketch, to be used again or grown, (m, distinct training rows)."""
-        return copy.deepcopy(self._found.factor.sketch)
+        return copy.deepcopy(self.fitted_.factor.sketch)
 
     @property
     def sketch_size_(self) -> int:
         """int : the number of rows m of the sketch."""
-        return self._found.factor.sketch.size
+        return self.fitted_.factor.sketch.size
 
     @property
     def certificate_(self) -> Certificate:
         """Certificate : a bound on |√V2 − √V1| at every point, from the trace: free."""
-        return self._found.certificate
+        return self.fitted_.certificate
 
     @property
     def dtype_(self) -> str:
         """str : the precision of the kernel products behind the variances."""
-        return self._found.ridge.precision
+        return self.fitted_.ridge.precision
 
     @property
     def gap_(self) -> float:
         """float : the 95% quantile of V2/V3 over some training rows: how far V2 is from V1."""
-        return self._found.gap
+        return self.fitted_.gap
 
     @property
     def sketch_error_(self) -> float:
         """float : how far the square of `return_std` may be from V1, relative, at 95% of points:
         predicted from the gap, by a table that held in 90% of problems
         (docs/averaged-variance.md). Not a bound."""
-        return tuning.predicted_error(self._found.gap)
+        return tuning.predicted_error(self.fitted_.gap)
 
 
 def _explained(cls: type) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
+from sketchridge.backends import on_cluster
 from sketchridge.checks import (
     check_known,
     check_noise_variance,
@@ -35,7 +36,7 @@ def validated(
         if np.ma.is_masked(given):
             raise ValueError(f"{name} has masked values: fill or drop them first.")
     try:
-        if hasattr(X, "by_rows"):  # on a cluster, where it was checked
+        if on_cluster(X):  # on a cluster, where it was checked
             y = check_array(y, ensure_2d=False, dtype=float, input_name="y")
             check_consistent_length(X, y)
         else:

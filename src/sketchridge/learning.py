@@ -3,7 +3,7 @@ map of the features, and the penalty."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,15 +11,16 @@ import numpy as np
 
 from sketchridge.backends import Backend, NumpyTiles
 from sketchridge.candidates import Race, Step, fitted_model, kernel_between
-from sketchridge.descent import Descent, median_distance
+from sketchridge.descent import Descent
 from sketchridge.kernels import FORMS, DistanceKernel
 from sketchridge.loo import Problem, best_alpha, kernel_matrix
-from sketchridge.rows import deviations
+from sketchridge.progress import Say
+from sketchridge.rows import standardized
+from sketchridge.tuning import median_distance
 
 __all__ = ["Learned", "Step", "cross_fitted_factor", "learn", "relevance", "spreads"]
 
 Array = np.ndarray
-Say = Callable[[str], None]
 # Below it the restricted likelihood is better than leave-one-out: RMSE −9, −7, −1, 0, +1% at 200,
 # 300, 450, 600 and 800 rows of six real tables
 _LIKELIHOOD = 500
@@ -43,7 +44,7 @@ class Learned:
     kernel: DistanceKernel
     form: str  # "isotropic", "ard" or "full"
     map: Array  # (d, k): M, with distances ‖(x − z)M‖
-    alpha: float | None  # noise over amplitude, for rows of weight 1; None for rows appended since
+    alpha: float | None  # noise over amplitude, for a row of mean weight; None for appended rows
     criterion: str  # "loo" or "reml"
     curve: tuple[Step, ...]  # what was tried
     descent: tuple[float, ...]  # the criterion by evaluation, of the chosen form
@@ -181,7 +182,6 @@ def _learned(found: Descent, race: Race, spread: Array, order: Array) -> Learned
         alpha = best_alpha(G, problem).alpha
     M = _in_raw_units(found.map, spread)
     kernel = found.kernel.with_bandwidth(_bandwidth(M, form))
-    assert isinstance(kernel, DistanceKernel)
     curve = tuple(race.steps)
     return Learned(kernel, form, M, alpha, race.criterion, curve, found.values, order[:rows])
 
@@ -207,9 +207,8 @@ def _nothing_to_learn(kernel: DistanceKernel, X: Array, spread: Array, order: Ar
     Z = X[order][:, used] / spread[used]
     M = np.zeros((X.shape[1], 1))
     if used.any():
-        M = _in_raw_units(np.eye(used.sum()) / median_distance(Z[:1000], kernel), spread)
+        M = _in_raw_units(np.eye(used.sum()) / (median_distance(Z[:1000], kernel) or 1.0), spread)
     scaled = kernel.with_bandwidth(_bandwidth(M, "isotropic"))
-    assert isinstance(scaled, DistanceKernel)
     return Learned(scaled, "isotropic", M, 1.0, "reml", (), (), order)
 
 
@@ -220,12 +219,8 @@ def _problem(
     used = spread > 0
     Z = X[order][:, used]
     Z = (Z - np.median(Z, axis=0)) / spread[used]
-    total = w.sum()
-    mean = w @ Y / total
-    deviation = deviations(Y, w, fit_intercept)
-    varies = deviation > 0
-    Y = ((Y - mean * fit_intercept) / np.where(varies, deviation, 1.0))[order]
-    return Problem(Z, Y[:, varies], w[order] / w.mean(), fit_intercept)
+    scaled = standardized(Y, w, fit_intercept)
+    return Problem(Z, scaled[order], w[order] / w.mean(), fit_intercept)
 
 
 def _spread(x: Array, w: Array) -> float:

@@ -22,15 +22,15 @@ __all__ = [
     "best_alpha",
     "criterion_at",
     "kernel_matrix",
+    "largest_within",
     "left_out",
+    "penalty_grid",
     "solved",
 ]
 
 Array = np.ndarray
 _TINY = np.finfo(float).tiny
-_WITHIN = 0.01  # of the least leave-one-out error: the curve is flat toward small alpha
-_RANGE = 1e-10, 10  # of α, in units of the largest eigenvalue: the grid of a whole λ path
-_ALPHAS = 100
+_WITHIN = 0.01  # of the least leave-one-out error
 _CACHED = 2**15  # numbers of a matrix that are worked on at a time
 _TILE = 128
 
@@ -141,7 +141,7 @@ def criterion_at(
             return None
         value, by_A = _CRITERIA[name](model, problem)
         by_log_alpha = alpha * float((by_A.diagonal() / problem.w).sum())
-        W = _by_rows(lambda rows: _finite(kernel.slopes(rows, np)), s, out=s).T
+        W = _by_rows(lambda rows: _finite(kernel.slope_at(rows, np)), s, out=s).T
         W *= by_A
         by_U = gradient(W, U)
     if not (np.isfinite(value) and np.isfinite(by_U).all() and np.isfinite(by_log_alpha)):
@@ -209,7 +209,19 @@ class AlphaPath:
     loo: Array
 
 
-def best_alpha(G: Array, problem: Problem, *, within: float = _WITHIN) -> AlphaPath:
+def penalty_grid(largest: float) -> Array:
+    """100 penalties from 1e-10 to 10 times the largest eigenvalue."""
+    return np.geomspace(1e-10, 10, 100) * largest
+
+
+def largest_within(penalties: Array, errors: Array) -> float:
+    """The largest penalty whose leave-one-out error is within 1% of the least: the curve is flat
+    toward small ones, where everything is ill-conditioned."""
+    good = errors <= (1 + _WITHIN) * errors.min() + _TINY
+    return float(penalties[good][-1])
+
+
+def best_alpha(G: Array, problem: Problem) -> AlphaPath:
     """The largest α whose mean squared leave-one-out error is within 1% of the least.
 
     From W^½GW^½ = Q diag(E) Qᵀ, once: B = W^½ Q (E + α)⁻¹ Qᵀ W^½. O(n³) time, three n×n matrices.
@@ -231,7 +243,7 @@ def best_alpha(G: Array, problem: Problem, *, within: float = _WITHIN) -> AlphaP
             "too large. Give a larger bandwidth, or rescale X."
         )
     E = np.maximum(E, 0)
-    alphas = E[-1] * np.geomspace(*_RANGE, _ALPHAS)
+    alphas = penalty_grid(E[-1])
     D = 1 / (E[:, None] + alphas)  # (n, l)
     P = root**2 * (Q**2 @ D)  # the diagonal: (n, l)
     C = Q.T @ (root * problem.Y)  # (n, q)
@@ -247,8 +259,7 @@ def best_alpha(G: Array, problem: Problem, *, within: float = _WITHIN) -> AlphaP
             a -= ones * ((D * o * c[:, None]).sum(axis=0) / total)
         errors += problem.w @ (a / np.maximum(P, _TINY)) ** 2
     loo = errors / (problem.w.sum() * max(problem.Y.shape[1], 1))
-    good = loo <= (1 + within) * loo.min() + _TINY
-    return AlphaPath(float(alphas[good][-1]), alphas, loo)
+    return AlphaPath(largest_within(alphas, loo), alphas, loo)
 
 
 def kernel_matrix(kernel: DistanceKernel, U: Array) -> Array:

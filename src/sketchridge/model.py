@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
+from sketchridge.backends import Backend
+from sketchridge.chosen import learned_penalty
 from sketchridge.data import Data, estimated_noise, question, warn_of_the_noise
 from sketchridge.distribution import LeftOut, distribution
-from sketchridge.factor import Sample
+from sketchridge.factor import Sample, sample_of
 from sketchridge.kernels import Kernel
 from sketchridge.learning import Learned
 from sketchridge.predictive import Predictive, gained
+from sketchridge.progress import Say
 from sketchridge.query import AtPoints, Query
 from sketchridge.tuning import LambdaPath
 from sketchridge.varying import Varying, varying_noise
 
-__all__ = ["Choices", "Model", "found_noise", "with_varying_noise"]
+__all__ = ["Choices", "Model", "Task", "found_noise", "with_varying_noise"]
 
 Array = np.ndarray
 
@@ -45,6 +49,25 @@ class Choices:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Task:
+    """What is to be fitted, once the kernel is known, and who is told how far that is."""
+
+    settings: Any
+    data: Data
+    learned: Learned | None  # how the kernel was found
+    widths: float  # by which intervals are wider because it was
+    say: Say
+    varying: Varying | None = None  # noise that varies with x, behind the weights of the data
+    begun: float = field(default_factory=time.monotonic)
+
+    @property
+    def learned_alpha(self) -> float | None:
+        """α that was learned with the kernel, for the weights as they were given."""
+        given = self.data if self.varying is None else self.varying.plain
+        return learned_penalty(self.learned, given)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Model(ABC):
     """A fitted model: it answers questions and never changes.
 
@@ -61,9 +84,13 @@ class Model(ABC):
     varying: Varying | None = None  # noise that varies with x
     saved_predictive: Predictive | None = None  # of a fit that needed it, or of a file
 
-    @abstractmethod
     def mean(self, query: Query) -> Array:
         """The predicted mean, in units of y: (t, q)."""
+        return np.outer(query.constant, self.data.center) + self.data.scale * self._inside(query)
+
+    def _inside(self, query: Query) -> Array:
+        """The same in the data's own units."""
+        return self.ridge.mean(query)
 
     @property
     @abstractmethod
@@ -84,6 +111,15 @@ class Model(ABC):
     def sample(self) -> Sample:
         """The training points with their weights, where the backend computes."""
         return self.ridge.sample
+
+    @property
+    def backend(self) -> Backend:
+        return self.sample.backend
+
+    @property
+    def unit(self) -> float:
+        """That of the kernel: what λ and eigenvalues inside are to be multiplied by."""
+        return self.kernel.unit
 
     def at(self, X: Array) -> AtPoints:
         """A question about the function's values at the rows of X."""
@@ -121,15 +157,37 @@ class Model(ABC):
         """The data with the weights that were given, whatever varying noise has made of them."""
         return self.data if self.varying is None else self.varying.plain
 
+    def _shared_state(self) -> dict[str, Any]:
+        """What every saved model has, but for what it predicts."""
+        return {
+            "settings": self.settings,
+            "data": self.data,
+            "kernel": self.kernel,
+            "lam": self.ridge.lam,
+            "noise": self.noise,
+            "learned": self.learned,
+            "varying": self.varying,
+        }
+
+    def _restore(self, state: dict[str, Any], ridge: Any, **values: Any) -> None:
+        """Set what every model has, and further values, from what was saved."""
+        known = state["predictive"]
+        shared = ("settings", "data", "kernel", "noise", "learned", "varying")
+        self.__dict__.update(
+            {name: state[name] for name in shared},
+            ridge=ridge,
+            factor_of_widths=getattr(known, "factor", 1.0),
+            saved_predictive=known,
+            **values,
+        )
+
     def __deepcopy__(self, memo: Any) -> Self:
         return self
 
 
 def found_noise(
-    settings: Choices,
-    data: Data,
+    task: Task,
     kernel: Kernel,
-    widths: float,
     left_out: Callable[[], LeftOut] | None,
     residual: Callable[[], tuple[Array, float]],
 ) -> tuple[Array, Predictive | None]:
@@ -140,10 +198,10 @@ def found_noise(
 
     Parameters
     ----------
-    widths : by which intervals are wider because the kernel was learned.
     left_out : gives every row predicted without itself, if that is where noise comes from.
     residual : gives the weighted RSS (q,) in the data's own units, and n − df.
     """
+    settings, data = task.settings, task.data
     if settings.noise_variance is not None:
         given = np.asarray(settings.noise_variance, dtype=float)
         return np.broadcast_to(given, (len(data.scale),)).copy(), None
@@ -151,12 +209,12 @@ def found_noise(
     if left_out is None:
         return estimated_noise(data, *residual()), None
     one = settings.fit_intercept
-    found = distribution(left_out(), kernel, factor=widths, fit_intercept=one)
+    found = distribution(left_out(), kernel, factor=task.widths, fit_intercept=one)
     return found.noise_variance, found
 
 
 def with_varying_noise(
-    fitted: Any, landmarks: Array | None, seed: int, refit: Callable[[Data, Varying], Any]
+    fitted: Any, landmarks: Array | None, seed: int, refit: Callable[[Sample, Data, Varying], Any]
 ) -> Any:
     """The fit, or the one with rows weighted by the inverse of their noise, where that is asked for
     and where its own leave-one-out intervals gain by it too.
@@ -171,6 +229,7 @@ def with_varying_noise(
         found = varying_noise(fitted.data, sample, scores, landmarks, seed=seed)
     if found is None:
         return fitted
-    again = refit(found.weighted(sample), found)
+    data = found.weighted(sample)
+    again = refit(sample_of(sample.points, data.w), data, found)
     gain, error = gained(scores, again.left_out.scores)
     return again if gain > error else fitted

@@ -35,7 +35,8 @@ def complaint(error: BaseException) -> str:
     'Give an id.'
     """
     if isinstance(error, MemoryError):
-        return f"There is not enough memory: {error or 'take fewer points or a smaller sketch'}."
+        text = str(error) or "take fewer points or a smaller sketch"
+        return f"There is not enough memory: {text.rstrip('.')}."
     if isinstance(error, ModuleNotFoundError):
         return f"{error.name} is not installed: pip install 'sketchridge[cli,web]'."
     if isinstance(error, _EXPECTED):

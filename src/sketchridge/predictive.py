@@ -16,10 +16,9 @@ from scipy.stats import t as student
 from sketchridge.notices import warn
 from sketchridge.scores import Scores, tempered
 
-__all__ = ["SIDES", "Predictive", "Ranks", "gained", "predictive_of", "ranks_of", "student_fit"]
+__all__ = ["Predictive", "Ranks", "gained", "predictive_of", "ranks_of", "student_fit"]
 
 Array = np.ndarray
-SIDES = ("both", "lower", "upper")
 _FAR = 1.0, 20.0  # half-width of a 95% interval far from the data, in spreads of y
 _NORMAL95 = 1.959963984540054
 _LEVELS = np.array([*np.arange(1, 100), 99.5, 99.9]) / 100
@@ -170,13 +169,6 @@ class Predictive:
         """log p(y) of observations Y (t, q), by the Student t fitted to the scores: (t, q)."""
         scale = self._bounded(self.scale * self._width(gp, noise_share), 1.0, gp, noise_share)
         return student.logpdf(Y, self.nu, mean, np.maximum(scale, _TINY))
-
-    def gaussian_log_density(
-        self, Y: Array, mean: Array, gp: Array, noise_share: Array | float = 1.0
-    ) -> Array:
-        """The same by a Gaussian of variance ŝ²(α·share + gp): (t, q)."""
-        std = np.sqrt(self.variance(gp, noise_share))
-        return norm.logpdf(Y, mean, np.maximum(std, _TINY))
 
     def _width(self, gp: Array, share: Array | float) -> Array:
         """The predicted spread for amplitude 1, √(α·share + gp) where the power is 1: (t, 1)."""

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["status", "written_out"]
+__all__ = ["Say", "status", "written_out"]
 
+Say = Callable[[str], None]
 _PATIENCE = 2.0  # seconds before anything is shown
 _PAUSE = 10.0  # seconds between plain lines
 _inside = threading.local()

@@ -93,16 +93,17 @@ class Query(ABC):
         """A part of the question."""
 
     def in_blocks(
-        self, width: int, function: Callable[[Self], Array], *, formed: bool = False
+        self, width: int, function: Callable[..., Array], *along: Array, formed: bool = False
     ) -> Array:
-        """The function of parts so short that matrices of that width are small, put together.
+        """The function of parts so short that matrices of that width are small, and of the parts of
+        what goes ``along`` (t, …), put together.
 
         ``formed`` says that the function needs k_x at all training rows.
         """
         size = self._block(max(width, 1), formed)
         starts = range(0, max(len(self), 1), size)
-        parts = [function(self.some(slice(i, min(i + size, len(self))))) for i in starts]
-        return np.concatenate(parts)
+        parts = [slice(i, min(i + size, len(self))) for i in starts]
+        return np.concatenate([function(self.some(s), *(each[s] for each in along)) for s in parts])
 
     def _block(self, width: int, formed: bool) -> int:
         return min(max(1, self.backend.block_bytes // (8 * width)), self.backend.longest)
@@ -110,9 +111,11 @@ class Query(ABC):
 
 @dataclass(frozen=True, eq=False)
 class AtPoints(Query):
-    """The value of the function at some points."""
+    """The value of the function at some points; rows of X and the training rows as they were
+    ``given`` tell which of them are the same, since coordinates may round differently."""
 
     points: Points
+    given: tuple[Array, Array] | None = None  # (t, d) and (n, d)
 
     def __len__(self) -> int:
         return len(self.points)
@@ -164,13 +167,17 @@ class AtPoints(Query):
         return np.array(self.at(self.points).host())
 
     def known_rows(self, sample: Sample) -> Array:
-        return positions(sample.points.host(), self.points.host())
+        if self.given is None:
+            return positions(sample.points.host(), self.points.host())
+        X, training = self.given
+        return positions(training, X)
 
     def rounding(self) -> Array:
         return np.zeros(len(self))
 
     def some(self, rows: slice | Array) -> AtPoints:
-        return AtPoints(self.points.take(rows))
+        given = None if self.given is None else (self.given[0][rows], self.given[1])
+        return AtPoints(self.points.take(rows), given)
 
 
 class Functionals(Query):
@@ -277,7 +284,7 @@ def _dense(A: Any) -> Array:
 
 
 Share = float | Array  # of V2's weights, for all that is asked or for each: (t,)
-Theta = float | Callable[[Query], Array]  # the same, or by a function of what is asked
+Theta = Share | Callable[[Query], Array]  # the same, or by a function of what is asked
 
 
 def share_at(theta: Theta, query: Query) -> Share:

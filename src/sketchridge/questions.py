@@ -8,12 +8,18 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sketchridge.answers import ContrastTest, MarginalEffects, effects_table, tested
 from sketchridge.backends import by_rows
-from sketchridge.checks import check_interval, checked_matrix, checked_value, checked_weights
+from sketchridge.checks import (
+    as_random,
+    check_interval,
+    checked_matrix,
+    checked_value,
+    checked_weights,
+    drawn_seed,
+)
 from sketchridge.covariance import half
 from sketchridge.dask_input import computed
 from sketchridge.kinds import Kinds
@@ -32,6 +38,7 @@ class Questions(Kinds):
     """Linear functionals of a fitted estimator's function, with their variances."""
 
     _fitted: Any
+    _one_target: bool
     n_features_in_: int
 
     def covariance(self, X: Any, kind: str | None = None) -> Array:
@@ -84,7 +91,7 @@ class Questions(Kinds):
             bias and is wide far from the data; or a kind of `covariance`, the mean as it would vary
             with the noise.
         random_state : int, generator or None
-            A seed, as scikit-learn has it.
+            A seed, or a generator of NumPy's of either kind.
 
         Returns
         -------
@@ -102,7 +109,7 @@ class Questions(Kinds):
         if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
             raise ValueError(f"size must be a whole number of curves from 1 up, got {size!r}.")
         kind = self._covariance_kind(kind)
-        rng = check_random_state(random_state)
+        rng = as_random(random_state)
         query = self._question(X)
         fitted = self._fitted
         with status("Drawing curves"):
@@ -113,7 +120,7 @@ class Questions(Kinds):
         draws = rng.standard_normal((root.shape[1], q * int(size)))
         noise = (root @ draws).reshape(t, q, int(size)) * np.sqrt(variances)[:, None]
         curves = mean[:, :, None] + noise
-        return curves[:, 0] if self._single_target else curves
+        return curves[:, 0] if self._one_target else curves
 
     def contrast(self, A: Any, X: Any, kind: str | None = None) -> tuple[Array, ...]:
         """Mean and variance of A f(X): differences, averages, areas under a curve.
@@ -202,13 +209,13 @@ class Questions(Kinds):
         if not isinstance(simulations, Integral) or simulations < 1:
             raise ValueError(f"simulations must be a whole number from 1 up, got {simulations!r}.")
         query = self._contrasts(A, X)
-        q = () if self._single_target else (len(self._fitted.noise),)
+        q = () if self._one_target else (len(self._fitted.noise),)
         held = checked_value(value, (len(query), *q))
         with status("Testing contrasts"):
             mean = self._mean(query)
             unit = self._covariance(query, kind)
         std = np.sqrt(self._of_targets(np.maximum(np.diagonal(unit), 0), self._fitted.noise))
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        rng = np.random.default_rng(drawn_seed(random_state))
         return tested(mean, std, unit, held, float(confidence_level), int(simulations), rng)
 
     def gradient(self, X: Any, return_std: bool = False, *, kind: str | None = None) -> Any:
@@ -244,7 +251,7 @@ class Questions(Kinds):
         with status("Computing gradients"):
             shape = (len(points), self.n_features_in_, -1)
             mean = self._fitted.mean(query).reshape(shape)
-            mean = mean[:, :, 0] if self._single_target else mean
+            mean = mean[:, :, 0] if self._one_target else mean
             if not return_std:
                 return mean
             return mean, np.sqrt(self._plain_variance(query, kind)).reshape(mean.shape)
@@ -309,7 +316,7 @@ class Questions(Kinds):
             for j, (low, high) in levels.items():
                 say(f"Averaging effects: feature {j + 1} of {d}")
                 effect[j], std[j] = self._estimated(self._step(rows, weights, j, low, high), kind)
-        if self._single_target:
+        if self._one_target:
             effect, std = effect[:, 0], std[:, 0]
         names = tuple(getattr(self, "feature_names_in_", [f"x{j}" for j in range(d)]))
         how = tuple("first difference" if j in levels else "derivative" for j in range(d))
@@ -360,7 +367,7 @@ class Questions(Kinds):
 
     def _of_targets(self, unit: Array, factors: Array) -> Array:
         """unit times one number for each target, along a last axis where there are several."""
-        return unit * factors[0] if self._single_target else unit[..., None] * factors
+        return unit * factors[0] if self._one_target else unit[..., None] * factors
 
     @abstractmethod
     def _covariance(self, query: Query, kind: str) -> Array:
@@ -369,10 +376,6 @@ class Questions(Kinds):
     @abstractmethod
     def _plain_variance(self, query: Query, kind: str) -> Array:
         """As `variance` gives it."""
-
-    @property
-    @abstractmethod
-    def _single_target(self) -> bool: ...
 
     @abstractmethod
     def _question(self, X: Any) -> AtPoints: ...

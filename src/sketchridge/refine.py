@@ -286,16 +286,8 @@ def _in_blocks(
             rows = slice(start, min(start + size, len(query)))
             some = query.some(rows)
             system = System(ridge, FULL, some.constant)
-            B = some.columns(sample).scaled(system.root)  # (n, t)
-            scale = np.ones(rows.stop - rows.start)
-            if ridge.intercept is None:  # far from the data squares would underflow
-                sizes = B.sum(lambda b: abs(b).sum(axis=0))
-                scale = np.where(sizes > 0, sizes, 1.0)
-            B = B.map(lambda b, s: b / s, small=(scale,))
-            share = share_at(theta, some)
-            mixed = np.max(share, initial=0.0) < 1
-            a = ridge.features(some) / scale[:, None] if mixed else None
-            Z, R = block(system, B, system.start(B, a, share))
+            B, Z, scale = _started(system, some, theta)
+            Z, R = block(system, B, Z)
             std[rows] = scale * norms(Z) / total
             left = scale * norms(R) + some.rounding()
             bound[rows] = left / ridge.lam / total + lost * std[rows]
@@ -308,6 +300,21 @@ def _in_blocks(
         )
     variance = std**2
     return Refined(variance, bound + np.abs(std - np.sqrt(variance)))
+
+
+def _started(system: System, query: Query, theta: Theta) -> tuple[Tall, Tall, Array]:
+    """k and the weights to start from, each (n, t), in units of what is third: (t,)."""
+    ridge = system.ridge
+    B = query.columns(ridge.sample).scaled(system.root)
+    scale = np.ones(len(query))
+    if ridge.intercept is None:  # far from the data squares would underflow
+        sizes = B.sum(lambda b: abs(b).sum(axis=0))
+        scale = np.where(sizes > 0, sizes, 1.0)
+    B = B.map(lambda b, s: b / s, small=(scale,))
+    share = share_at(theta, query)
+    mixed = np.max(share, initial=0.0) < 1
+    a = ridge.features(query) / scale[:, None] if mixed else None
+    return B, system.start(B, a, share), scale
 
 
 def _lost(ridge: Ridge) -> float:

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sketchridge.backends import on_cluster
 from sketchridge.checks import (
     check_appendable,
     check_interval,
@@ -23,7 +24,7 @@ from sketchridge.checks import (
     explained,
 )
 from sketchridge.dask_input import Lazily, computed, rows_fitted
-from sketchridge.data import Data, prepared, warn_of_silence
+from sketchridge.data import prepared, warn_of_silence
 from sketchridge.found import Found
 from sketchridge.inputs import validated
 from sketchridge.kernels import Precomputed, candidates
@@ -34,7 +35,6 @@ from sketchridge.questions import Questions
 __all__ = ["KernelRegressor"]
 
 Array = np.ndarray
-Say = Callable[[str], None]
 
 
 class KernelRegressor(
@@ -44,14 +44,16 @@ class KernelRegressor(
 
     width_factor: float | None = None  # of intervals, for campaigns: their kernel is learned apart
     _one_target: bool
+    _select: Callable[..., Any]  # (settings, data, say): a fit, complete
+    _extend: Callable[..., Any]  # (old, settings, X, Y, w, say): the one with further rows
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        tags.input_tags.pairwise = precomputed
+        named = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise = named or isinstance(self.kernel, Precomputed)
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -77,12 +79,12 @@ class KernelRegressor(
         given = (X, computed(y), computed(sample_weight))
         X, Y, w, done._one_target = validated(done, *given, targets=None)
         settings = self._settings(None)
-        if hasattr(X, "by_rows"):  # rows on a cluster stay there
+        if on_cluster(X):  # rows on a cluster stay there
             settings = replace(settings, backend=X.backend)
         with status("Fitting") as say:
             square = isinstance(settings.kernel, Precomputed)
             data = prepared(X, Y, w, fit_intercept=self.fit_intercept, square=square)
-            done._fitted = self._selected(settings, data, say)
+            done._fitted = self._select(settings, data, say)
         self.__dict__ = done.__dict__
         return self
 
@@ -119,7 +121,7 @@ class KernelRegressor(
         X, Y, w, _ = validated(done, *given, targets=len(self._fitted.noise))
         self._fitted.kernel.check_domain(X)
         with status("Appending rows") as say:
-            fitted = self._extended(self._settings(self._fitted), X, Y, w, say)
+            fitted = self._extend(self._fitted, self._settings(self._fitted), X, Y, w, say)
         self._fitted = fitted
         return self
 
@@ -174,7 +176,7 @@ class KernelRegressor(
             return self._lazily("predict", X, needs, options, outputs=1 + return_std)
         query = self._question(X)
         mean = self._fitted.mean(query)
-        mean = mean[:, 0] if self._single_target else mean
+        mean = mean[:, 0] if self._one_target else mean
         if return_cov:
             return mean, self.covariance(X, self._std_kind)
         if not return_std:
@@ -295,11 +297,15 @@ class KernelRegressor(
             The natural logarithm of a density per unit of y; (t, q) for several targets.
         """
         query = self._question(X)
-        Y = np.asarray(y, dtype=float).reshape(len(query), -1)
-        check_known(Y)
         mean = self._fitted.mean(query)
+        given = np.asarray(computed(y), dtype=float)
+        Y = given[:, None] if given.ndim == 1 else given
         if Y.shape != mean.shape:
-            raise ValueError(f"y has the shape {np.shape(y)}, but predictions have {mean.shape}.")
+            raise ValueError(
+                f"y has the shape {given.shape}, but predictions have {self._shaped(mean).shape}: "
+                "give a row for each row of X, with a number for each target."
+            )
+        check_known(Y)
         share = self._fitted.noise_share(query)
         return self._shaped(self._fitted.predictive.log_density(Y, mean, self._gp(query), share))
 
@@ -350,11 +356,11 @@ class KernelRegressor(
 
     def _shaped(self, values: Array) -> Array:
         """(t, q), or (t,) for one target."""
-        return values[:, 0] if self._single_target else np.array(values)
+        return values[:, 0] if self._one_target else np.array(values)
 
     def _scaled(self, unit: Array, factor: float | Array) -> Array:
         """unit (t,) times a factor for each target: (t,) or (t, q)."""
-        return unit * factor if self._single_target else np.outer(unit, factor)
+        return unit * factor if self._one_target else np.outer(unit, factor)
 
     def _warn_about(self, std: Array) -> None:
         """Without an intercept mean and variance are 0 far from the data: say so."""
@@ -381,11 +387,3 @@ class KernelRegressor(
     @abstractmethod
     def _settings(self, old: Any) -> Any:
         """The parameters, checked, for a fit or for one that goes on from ``old``."""
-
-    @abstractmethod
-    def _selected(self, settings: Any, data: Data, say: Say) -> Any:
-        """A fit, complete."""
-
-    @abstractmethod
-    def _extended(self, settings: Any, X: Array, Y: Array, w: Array, say: Say) -> Any:
-        """The fit with further rows, complete."""

@@ -5,9 +5,8 @@ The letters are those of `basis`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -21,10 +20,8 @@ from sketchridge.shares import SUMS, shares
 __all__ = ["Ridge", "magnification"]
 
 Array = np.ndarray
-_Passes = Callable[[Query, Share, str], Array]
 _FEW = 4096  # rows up to which two passes cost nothing worth saving
 _RANGE = 1e15  # coefficients whose squares float32 may not hold
-_TINY = np.finfo(float).tiny
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +52,7 @@ class Ridge:
     @property
     def growth(self) -> float:
         """By how much an intercept magnifies rounding."""
-        return magnification(self.intercept)
+        return magnification(None if self.intercept is None else self.intercept.slack)
 
     @property
     def scale(self) -> float:
@@ -109,14 +106,14 @@ class Ridge:
         return self.basis.Y.map(lambda y, f, c: y - c - f, fitted, small=(offset,))
 
     def leverages(self) -> Tall:
-        """The smoother's diagonal, w_i/Σw (Σ_j T_ij² D_j + e_i²/gap): (n, 1)."""
+        """The smoother's diagonal, w_i/Σw (Σ_j T_ij² D_j + e_i²/slack): (n, 1)."""
         weights = self.sample.weights
         total = self.sample.total
         D = self.D[:, None]
         h = self.basis.T.map(lambda t, w, d: w * (t * t @ d) / total, weights, small=(D,))
         if self.intercept is None:
             return h
-        share = total * self.intercept.gap
+        share = total * self.intercept.slack
         return h.map(lambda h, e, w: h + w * e * e / share, self.intercept.e, weights)
 
     def mean(self, query: Query) -> Array:
@@ -138,12 +135,12 @@ class Ridge:
         return query.in_blocks(self._width, block)
 
     def v3_from_features(self, a: Array, one: Array | float = 1.0) -> Array:
-        """The same from a(x) (t, r): with an intercept the square of T D a + (1 − 1ᵀℓ) e/gap, 1
+        """The same from a(x) (t, r): with an intercept the square of T D a + (1 − 1ᵀℓ) e/slack, 1
         being what the functional makes of the constant."""
         Da = a * self.D
         square = Da**2 @ self.basis.E
         if self.intercept is not None:
-            push = self.missing(a, one) / self.intercept.gap
+            push = self.missing(a, one) / self.intercept.slack
             across = self.lam * (Da @ self.intercept.c)  # eᵀM T D a
             square = square + 2 * push * across + push**2 * self.intercept.square
         return np.maximum(square, 0) / self.sample.total
@@ -156,7 +153,7 @@ class Ridge:
         a = self.features(query)
         gp = self._unexplained(query, a) + self.lam * (a**2 @ self.D)
         if self.intercept is not None:
-            gp += self.missing(a, query.constant) ** 2 * (self.lam / self.intercept.gap)
+            gp += self.missing(a, query.constant) ** 2 * (self.lam / self.intercept.slack)
         return gp
 
     def bias2(self, query: Query) -> Array:
@@ -167,7 +164,7 @@ class Ridge:
         a = self.features(query)
         c = self._unexplained(query, a)
         if self.intercept is not None:
-            push = self.missing(a, query.constant) / self.intercept.gap
+            push = self.missing(a, query.constant) / self.intercept.slack
             a = a - np.outer(push, self.basis.o)
         return c + (self.lam**2) * (a**2 @ self.D**2)
 
@@ -190,41 +187,40 @@ class Ridge:
     def shares(self, query: Query) -> Array:
         """θ(x) of V_θ, by what the sketch misses of k(x, ·): (t,). O(nm) per point."""
         precision = query.safe(self.precision)
-        error = 0.0 if query.formed_once else self.rounded
 
         def block(some: Query) -> Array:
-            return shares(
-                some,
-                self.basis,
-                self.T,
-                lam=self.lam,
-                sizes=self._sizes,
-                precision=precision,
-                error=error,
-            )
+            squares, products = some.moments(self.sample, self.T, precision)
+            return self._shares(some, squares, products.host(), self.features(some), precision)
 
         return query.in_blocks(self._width, block, formed=True)
+
+    def _shares(self, query: Query, squares: Array, b: Array, a: Array, precision: str) -> Array:
+        return shares(
+            query,
+            self.basis,
+            self.T,
+            squares,
+            b,
+            a,
+            lam=self.lam,
+            sizes=self._sizes,
+            precision=precision,
+            error=0.0 if query.formed_once else self.rounded,
+        )
 
     def mixed(self, query: Query, theta: Theta) -> Array:
         """‖θ z₂ + (1 − θ) z₃‖²/Σw for the weights z₂ and z₃ behind V2 and V3, 0 < θ ≤ 1: (t,).
 
-        ``theta`` is a number or, for one at each point, a function such as `shares`. With
-        z₂ = M^½(k_x − T D b)/λ, b = TᵀMk_x, and z₃ = M^½ T D a it is θ²/λ² times the square of
-        k_x − T D(b − ϱλa), ϱ = (1 − θ)/θ: nothing cancels that does not cancel in V2. In one pass
-        over the data where a bound on rounding allows it, in two elsewhere.
+        ``theta`` is a number, one for each point, or a function: `shares` is made of sums that are
+        computed anyway. With z₂ = M^½(k_x − T D b)/λ, b = TᵀMk_x, and z₃ = M^½ T D a it is θ²/λ²
+        times the square of k_x − T D(b − ϱλa), ϱ = (1 − θ)/θ: nothing cancels that does not cancel
+        in V2. In one pass over the data where a bound on rounding allows it, in two elsewhere.
         """
-        careful = self.rounded and not query.formed_once
-        passes = self._careful_pass if careful else self._two_passes
-        return self._by_passes(query, theta, passes)
+        return self._by_passes(query, theta, bool(self.rounded) and not query.formed_once)
 
     def residual_form(self, query: Query, theta: Theta) -> Array:
         """The same as the squared norm of a residual, which loses nothing by rounding: (t,)."""
-        return self._by_passes(query, theta, self._two_passes)
-
-    def one_pass(self, query: Query, theta: float) -> tuple[Array, Array]:
-        """The same from k_xᵀMk_x and TᵀMk_x, and a bound on its rounding: each (t,)."""
-        first = self._first_pass(query, theta, query.safe(self.precision))
-        return first.value, first.bound
+        return self._by_passes(query, theta, False)
 
     def from_moments(
         self,
@@ -245,42 +241,52 @@ class Ridge:
         total = ones - b @ (self.D * self.basis.o)
         return self._squared(squares, b, a, total, 1.0, theta, sizes, precision)
 
-    def _by_passes(self, query: Query, theta: Theta, passes: _Passes) -> Array:
+    def _by_passes(self, query: Query, theta: Theta, careful: bool) -> Array:
         precision = query.safe(self.precision)
+        known = []  # θ, or nothing where it is found on the way
+        if not callable(theta) or theta != self.shares:
+            known = [np.broadcast_to(share_at(theta, query), len(query))]
 
-        def block(some: Query) -> Array:
-            return passes(some, share_at(theta, some), precision)
-
-        def again(some: Query) -> Array:
-            return self._two_passes(some, share_at(theta, some), FULL)
-
-        value = query.in_blocks(self._width, block, formed=True)
+        block = partial(self._mixed, precision=precision, careful=careful)
+        value = query.in_blocks(self._width, block, *known, formed=True)
         far = np.flatnonzero(self._far(value, precision) | ~np.isfinite(value))
         if len(far):
-            value[far] = query.some(far).in_blocks(self._width, again, formed=True)
+            its = [share[far] for share in known]
+            again = partial(self._mixed, precision=FULL, careful=False)
+            value[far] = query.some(far).in_blocks(self._width, again, *its, formed=True)
         return value
 
-    def _careful_pass(self, query: Query, theta: Share, precision: str) -> Array:
-        """One pass, and a second at the points where the first may have rounded too much."""
+    def _mixed(
+        self, query: Query, theta: Array | None = None, *, precision: str, careful: bool
+    ) -> Array:
+        """In one pass, and a second at the points where the first may have rounded too much; or in
+        two, unless ``careful``."""
+        if theta is not None and not careful:
+            B = query.products(self.sample, self.wide, precision).host()
+            return self._second_pass(query, theta, B, self._mixed_in(query, theta), precision)
         first = self._first_pass(query, theta, precision)
         value = first.value
-        again = np.flatnonzero(~(first.bound <= self.budget * value) | self._far(value, precision))
+        poor = ~(first.bound <= self.budget * value) | self._far(value, precision)
+        again = np.flatnonzero(poor | (not careful))
         if len(again):
             a = None if first.a is None else first.a[again]
             some = query.some(again)
-            share = theta if isinstance(theta, float) else theta[again]
-            value[again] = self._second_pass(some, share, first.B[again], a, precision)
+            value[again] = self._second_pass(some, first.theta[again], first.B[again], a, precision)
         return value
 
-    def _first_pass(self, query: Query, theta: Share, precision: str) -> _FirstPass:
+    def _first_pass(self, query: Query, theta: Array | None, precision: str) -> _FirstPass:
+        """Where no θ is given it is that of `shares`."""
         squares, products = query.moments(self.sample, self.wide, precision)
         B = products.host()
-        a = self._mixed_in(query, theta)
-        total = np.zeros(len(B)) if self.intercept is None else B[:, -1]
         b = B[:, : len(self.D)]
+        a = self.features(query) if theta is None else self._mixed_in(query, theta)
+        if theta is None:
+            assert a is not None
+            theta = self._shares(query, squares, b, a, precision)
+        total = np.zeros(len(B)) if self.intercept is None else B[:, -1]
         one = query.constant
         found = self._squared(squares, b, a, total, one, theta, self._sizes, precision)
-        return _FirstPass(*found, B, a)
+        return _FirstPass(*found, B, a, theta)
 
     @property
     def _sizes(self) -> Array:
@@ -311,10 +317,6 @@ class Ridge:
         usual = self.sample.scales.trace**2 / len(self.sample)
         return value < limit * usual * self.scale
 
-    def _two_passes(self, query: Query, theta: Share, precision: str) -> Array:
-        B = query.products(self.sample, self.wide, precision).host()
-        return self._second_pass(query, theta, B, self._mixed_in(query, theta), precision)
-
     def _second_pass(
         self, query: Query, theta: Share, B: Array, a: Array | None, precision: str
     ) -> Array:
@@ -328,12 +330,12 @@ class Ridge:
         """C with which (k_x − [T e] C)θ/λ are the weights θ z₂ + (1 − θ) z₃, but for M^½, in
         float64: (t, r + 1)."""
 
-        def block(some: Query) -> Array:
+        def block(some: Query, share: Array) -> Array:
             B = some.products(self.sample, self.wide, FULL).host()
-            share = share_at(theta, some)
             return self._fitting(B, self._mixed_in(some, share), some.constant, share, 0.0)
 
-        return query.in_blocks(self._width, block, formed=True)
+        share = np.broadcast_to(share_at(theta, query), len(query))
+        return query.in_blocks(self._width, block, share, formed=True)
 
     def _fitting(self, B: Array, a: Array | None, one: Array, theta: Share, eps: float) -> Array:
         C = self.shrink(B[:, : len(self.D)], eps)
@@ -354,7 +356,7 @@ class Ridge:
         missing = self.lam * one - total
         if a is not None:
             missing = missing + _ratio(theta) * self.lam * self.missing(a, one)
-        return missing / self.intercept.gap
+        return missing / self.intercept.slack
 
     def _mixed_in(self, query: Query, theta: Share) -> Array | None:
         return self.features(query) if np.max(theta, initial=0.0) < 1 else None
@@ -377,18 +379,19 @@ class Ridge:
 
 @dataclass(frozen=True, eq=False)
 class _FirstPass:
-    """A variance, a bound on its rounding, and what they were made of: k_xᵀM[T e] and a(x)."""
+    """A variance, a bound on its rounding, and what they were made of: k_xᵀM[T e], a(x), θ(x)."""
 
     value: Array  # (t,)
     bound: Array  # (t,)
     B: Array  # (t, r + 1)
     a: Array | None  # (t, r)
+    theta: Array  # (t,)
 
 
-def magnification(intercept: Intercept | None) -> float:
-    """By how much an intercept magnifies rounding: 1/√gap, as the kernel can all but make the
-    constant."""
-    return 1.0 if intercept is None else max(1.0, intercept.gap**-0.5)
+def magnification(slack: float | None) -> float:
+    """By how much an intercept magnifies rounding: 1/√slack, as the kernel can all but make the
+    constant; not at all where there is none."""
+    return 1.0 if slack is None else max(1.0, slack**-0.5)
 
 
 def _ratio(theta: Share) -> Share:

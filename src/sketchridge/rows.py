@@ -12,9 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from sketchridge.backends import over_rows
+from sketchridge.backends import on_cluster, over_rows
 
-__all__ = ["Repeats", "Rows", "changed", "deviations", "merged", "positions", "two_values"]
+__all__ = [
+    "Repeats",
+    "Rows",
+    "changed",
+    "deviations",
+    "merged",
+    "positions",
+    "standardized",
+    "two_values",
+]
 
 Array = np.ndarray
 _ROUNDING = 1e-14  # of the largest y: deviations below it are none
@@ -168,6 +177,14 @@ def deviations(Y: Array, w: Array, fit_intercept: bool = True) -> Array:
     return found if fit_intercept or found.any() else np.sqrt(w @ Y**2 / total)
 
 
+def standardized(Y: Array, w: Array, fit_intercept: bool) -> Array:
+    """The targets that vary, in standard deviations, and centered where there is an intercept."""
+    deviation = deviations(Y, w, fit_intercept)
+    varies = deviation > 0
+    mean = w @ Y / w.sum() * fit_intercept
+    return (Y - mean)[:, varies] / deviation[varies]
+
+
 def positions(X: Array, X_new: Array) -> Array:
     """The row of X, whose rows are distinct, that each row of X_new is; −1 where it is none.
 
@@ -180,7 +197,7 @@ def positions(X: Array, X_new: Array) -> Array:
 
 def two_values(X: Any) -> dict[int, tuple[float, float]]:
     """The features with two different values, and these."""
-    some = X.gathered(_three_values) if hasattr(X, "gathered") else X  # on a cluster
+    some = X.gathered(_three_values) if on_cluster(X) else X  # on a cluster
     three = _three_values(some)
     return {
         j: (float(low), float(high))
@@ -222,10 +239,10 @@ class _Groups:
     group: Array
 
 
-def _groups(X: Array) -> _Groups:
+def _groups(X: Any) -> _Groups:
     """Rows that are equal, among those whose keys are."""
     every = np.arange(len(X))
-    keys = X.gathered(_keys) if hasattr(X, "gathered") else _keys(X)  # on a cluster, or here
+    keys = X.gathered(_keys) if on_cluster(X) else _keys(X)  # on a cluster, or here
     some = _occurring_twice(keys)
     if not len(some):
         return _Groups(every, every)

@@ -9,7 +9,7 @@ import numpy as np
 from sketchridge.backends import Backend, Points, Tall
 from sketchridge.sketches import RowSketch
 
-__all__ = ["Landmarks", "grow", "no_landmarks", "with_rows"]
+__all__ = ["Landmarks", "grow", "no_landmarks", "remaining", "with_rows"]
 
 Array = np.ndarray
 _EPS = np.finfo(float).eps
@@ -87,13 +87,8 @@ class _Build:
         self.below.append((F_accepted, corner))
         self.pivots = np.concatenate([self.pivots, accepted])
         self.F = self.room.add(new)
-        floor = (len(self.pivots) + 1) * _EPS
-        self.residual = self.residual.map(
-            lambda r, f, d: _above(r - (f * f).sum(axis=1)[:, None], floor * d),
-            new,
-            self.diag,
-            zeros=np.concatenate([accepted, dependent]),
-        )
+        zeros = np.concatenate([accepted, dependent])
+        self.residual = remaining(self.residual, new, self.diag, len(self.pivots), zeros)
         return accepted
 
     def _accept(self, rows: Array, shares: Array) -> tuple[Array, Array, Array]:
@@ -135,12 +130,19 @@ class _Build:
         F = self.F.compact(_WIDEST)
         if 2 * self.room.used < self.room.columns:  # the rank ran out: keep no room for the rest
             F = F.map(lambda f: f)
-        return Landmarks(self.pivots, self.points.backend.constant(L), F, self.residual)
+        return Landmarks(self.pivots, self.points.backend.frozen(L), F, self.residual)
 
 
-def _above(residual: Array, floor: Array) -> Array:
-    """The residual, and 0 where it is below the floor, under which rounding decides."""
-    return residual * (residual > floor)
+def remaining(residual: Tall, F: Tall, diag: Tall, rank: int, zeros: Array | None = None) -> Tall:
+    """What columns F leave of a residual, and 0 in the rows ``zeros`` and where rounding in so many
+    columns decides: (n, 1)."""
+    floor = (rank + 1) * _EPS
+
+    def left(r: Array, f: Array, d: Array) -> Array:
+        less = r - (f * f).sum(axis=1)[:, None]
+        return less * (less > floor * d)
+
+    return residual.map(left, F, diag, zeros=zeros)
 
 
 def _cholesky(M: Array, floor: Array) -> Array | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +46,12 @@ class Sample:
         """What is known of it without its rows."""
         width = self.points.U.shape[1]
         return Sizes(width, self.total, astuple(self.scales), self.uniform)
+
+    @cached_property
+    def root(self) -> Tall:
+        """q = M^½ 1, a unit vector: (n, 1)."""
+        total = self.total
+        return self.weights.map(lambda w: (w / total) ** 0.5)
 
     def __len__(self) -> int:
         return len(self.points)

@@ -85,7 +85,6 @@ def scores_of(
     variances: Array,
     noise: Array,
     *,
-    rows: Array | None = None,
     unexplained: Array | float = 0.0,
     landmarks: Array | None = None,
 ) -> Scores:
@@ -95,7 +94,6 @@ def scores_of(
     ----------
     residuals : (n, q), r_i = a_i/B_ii; exact ones too where the width is the sketched one.
     variances : (n,), 1/B_ii. noise : (n,), α/w_i.
-    rows : (n,), which training rows these are, where they are a probe; all of them unless given.
     unexplained : (n,), c_i = k(x_i, x_i) − k̂(x_i, x_i), of sketched models: gp has it, 1/B_ii not.
     landmarks : indices of training rows. New points are unlike them, for c is 0 there. They are
         left in where fewer than 40 others remain: the model is then all but exact.
@@ -104,7 +102,7 @@ def scores_of(
     >>> found.values[:, 0], found.amplitude
     (array([ 0.5, -2. ]), array([2.125]))
     """
-    at = np.arange(len(residuals)) if rows is None else rows
+    at = np.arange(len(residuals))
     every = Scores(residuals, variances + unexplained, noise, at, np.ones(len(at)))
     if landmarks is None:
         return every

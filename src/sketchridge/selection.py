@@ -6,7 +6,7 @@ Neither `select` nor `extend` changes what it was given, so an interrupted fit l
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,17 +19,16 @@ from sketchridge.chosen import (
     carried_over,
     choose_kernel,
     exact_penalty,
-    learned_penalty,
     widening_factor,
 )
-from sketchridge.data import Data, extended_data, placed
+from sketchridge.data import Data, extended_data, placed, warn_of_rounding
 from sketchridge.distribution import LeftOut
 from sketchridge.factor import Factor, RowFactor, Sample, factorize, sample_of
-from sketchridge.fitted import Fitted, Settings, rows_left_out
-from sketchridge.learning import Learned
+from sketchridge.fitted import Fitted, Settings, SketchTask, rows_left_out
 from sketchridge.model import found_noise, with_varying_noise
 from sketchridge.notices import warn
 from sketchridge.precision import EPS, FULL, Plan, excess, make_plan
+from sketchridge.progress import Say
 from sketchridge.ridge import Ridge, magnification
 from sketchridge.sketches import ArraySketch, RowSketch, Sketch, as_sketch
 from sketchridge.solution import exactly
@@ -38,9 +37,7 @@ from sketchridge.varying import Varying
 __all__ = ["extend", "select"]
 
 Array = np.ndarray
-Say = Callable[[str], None]
 _COMPLETE = 4096  # rows up to which the kernel matrix is taken as a whole
-_LEARNED = 0  # seed of the rows on which kernel and α are learned: random_state is the sketch's
 _RAISE = 1.01  # of λ at least, where rounding does not allow it
 _SMALLEST = 1e-145  # of λ, whose square divides
 
@@ -53,15 +50,23 @@ def select(settings: Settings, data: Data, say: Say) -> Fitted:
     backend = as_backend(settings.backend, 0 if opaque else len(data.rows))
     plan = make_plan(settings.dtype, backend.precisions, backend.name, settings.sketch_tol)
     sketch = _sketch(settings, data)
-    chosen = choose_kernel(settings, data, backend, _LEARNED, say)
     with backend.alone():
-        widths = widening_factor(chosen, data, settings, _LEARNED, say, backend)
+        chosen = choose_kernel(settings, data, backend, say)
+        widths = widening_factor(chosen, data, settings, say, backend)
         sample = placed(backend, chosen.kernel, data)
         precision = _sketch_precision(settings, plan, sample, sketch)
         say(f"Fitting {len(sample):,} rows")
         factor = factorize(sample, sketch, precision)
-    fitted = _finished(settings, data, plan, factor, chosen.learned, widths, begun, say)
-    return _with_varying_noise(fitted, say)
+    task = SketchTask(
+        settings=settings,
+        data=data,
+        learned=chosen.learned,
+        widths=widths,
+        say=say,
+        begun=begun,
+        plan=plan,
+    )
+    return _with_varying_noise(task, _finished(task, factor))
 
 
 def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: Say) -> Fitted:
@@ -86,32 +91,29 @@ def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: S
         factor = _fine_enough(settings, plan, factor)
     share = len(old.data.rows) / len(rows)
     learned, widths = carried_over(old.learned, old.factor_of_widths, share)
-    fitted = _finished(settings, data, plan, factor, learned, widths, begun, say)
-    return _with_varying_noise(fitted, say)
+    task = SketchTask(
+        settings=settings,
+        data=data,
+        learned=learned,
+        widths=widths,
+        say=say,
+        begun=begun,
+        plan=plan,
+    )
+    return _with_varying_noise(task, _finished(task, factor))
 
 
-def _with_varying_noise(fitted: Fitted, say: Say) -> Fitted:
+def _with_varying_noise(task: SketchTask, fitted: Fitted) -> Fitted:
     """The fit again with rows weighted by the inverse of their noise, where intervals gain."""
     landmarks = fitted.factor.pivots if isinstance(fitted.factor, RowFactor) else None
-
     begun = time.monotonic()
 
-    def refit(data: Data, varying: Varying) -> Fitted:
-        say("Fitting with noise that varies")
-        factor = fitted.factor.extended(sample_of(fitted.sample.points, data.w), False)
-        return _finished(
-            fitted.settings,
-            data,
-            fitted.plan,
-            factor,
-            fitted.learned,
-            fitted.factor_of_widths,
-            begun,
-            say,
-            varying,
-        )
+    def refit(sample: Sample, data: Data, varying: Varying) -> Fitted:
+        task.say("Fitting with noise that varies")
+        factor = fitted.factor.extended(sample, False)
+        return _finished(replace(task, data=data, varying=varying, begun=begun), factor)
 
-    return with_varying_noise(fitted, landmarks, fitted.settings.seed, refit)
+    return with_varying_noise(fitted, landmarks, task.settings.seed, refit)
 
 
 def _backend_for(settings: Settings, old: Fitted, n: int) -> Backend:
@@ -170,39 +172,27 @@ def _fine_enough(settings: Settings, plan: Plan, factor: Factor) -> Factor:
     return factorize(factor.sample, factor.sketch, wanted)
 
 
-def _finished(
-    settings: Settings,
-    data: Data,
-    plan: Plan,
-    factor: Factor,
-    learned: Learned | None,
-    widths: float,
-    begun: float,
-    say: Say,
-    varying: Varying | None = None,
-) -> Fitted:
+def _finished(task: SketchTask, factor: Factor) -> Fitted:
     """Choose the sketch size and λ, then whatever follows from them."""
-    sample = factor.sample
+    settings, data, sample = task.settings, task.data, factor.sample
     basis = basis_of(factor, sample.backend.tall(data.Y), data.repeats)
     automatic = settings.sketch_size is None and not _is_given(settings.sketch)
     complete = automatic and _is_to_be_complete(settings, factor)
     whole = complete or factor.complete or (settings.sketch_size or 0) >= len(sample)
-    penalty = _exact_penalty(settings, data, sample, learned, whole)
+    penalty = _exact_penalty(task, sample, whole)
     with sample.backend.alone():
-        ridge, gap = _sketched(settings, data, plan, basis, penalty, automatic, complete, say)
-    _warn_of_rounding(plan, ridge)
-    exact = exactly(settings, plan, ridge, data, penalty, begun, say)
+        ridge, gap = _sketched(task, basis, penalty, automatic, complete)
+    _warn_of_rounding(task.plan, ridge)
+    exact = exactly(task, ridge, penalty)
     n = len(sample)
 
     def left_out() -> LeftOut:
-        return rows_left_out(ridge, data, exact.omega, exact.probed, varying)
+        return rows_left_out(ridge, data, exact.omega, exact.probed, task.varying)
 
     with sample.backend.alone():
         noise, predictive = found_noise(
-            settings,
-            data,
+            task,
             sample.points.kernel,
-            widths,
             left_out if _scored(settings) else None,
             lambda: (np.diagonal(ridge.residuals().gram(weights=sample.weights)), n - ridge.df),
         )
@@ -210,33 +200,26 @@ def _finished(
         settings=settings,
         data=data,
         kernel=sample.points.kernel,
-        plan=plan,
+        plan=task.plan,
         ridge=ridge,
         noise=noise,
         omega=exact.omega,
         offset=exact.offset,
         grown_gap=gap,
-        learned=learned,
-        factor_of_widths=widths,
+        learned=task.learned,
+        factor_of_widths=task.widths,
         probed=exact.probed,
-        varying=varying,
+        varying=task.varying,
         saved_predictive=predictive,
     )
 
 
 def _sketched(
-    settings: Settings,
-    data: Data,
-    plan: Plan,
-    basis: Basis,
-    penalty: Penalty | None,
-    automatic: bool,
-    complete: bool,
-    say: Say,
+    task: SketchTask, basis: Basis, penalty: Penalty | None, automatic: bool, complete: bool
 ) -> tuple[Ridge, float | None]:
     """The sketch of the size asked for or found, its λ, and the gap where growing measured it."""
-    sample = basis.sample
-    variances = tuning.target_scales(data.Y, data.w)
+    settings, plan, sample = task.settings, task.plan, basis.sample
+    variances = tuning.target_scales(task.data.Y, task.data.w)
 
     def penalized(basis: Basis) -> Ridge:
         guarded = automatic and penalty is None
@@ -249,7 +232,7 @@ def _sketched(
         return Ridge(basis, lam, _intercept(settings, basis, lam), precision, plan.budget)
 
     if complete:
-        say(f"Factorizing the kernel matrix of {len(sample):,} rows")
+        task.say(f"Factorizing the kernel matrix of {len(sample):,} rows")
         return penalized(basis.grown(len(sample))), None
     if automatic:
         return tuning.grow_sketch(
@@ -258,7 +241,7 @@ def _sketched(
             tol=settings.sketch_tol,
             probe=settings.probe(len(sample)),
             largest=settings.largest_size or sample.backend.largest_sketch(len(sample)),
-            say=say,
+            say=task.say,
         )
     ridge = penalized(_sized(settings, basis))
     if penalty is None:
@@ -273,19 +256,18 @@ def _is_to_be_complete(settings: Settings, factor: Factor) -> bool:
     return exact and isinstance(factor.sketch, RowSketch) and len(factor.sample) <= _COMPLETE
 
 
-def _exact_penalty(
-    settings: Settings, data: Data, sample: Sample, learned: Learned | None, whole: bool
-) -> Penalty | None:
-    """The penalty of the exact problem, where the mean is its mean and too large to see whole; None
-    where λ is given or chosen from the sketch, or from a complete one."""
+def _exact_penalty(task: SketchTask, sample: Sample, whole: bool) -> Penalty | None:
+    """The penalty of the exact problem, where the mean is its mean and too large to see whole, or
+    the one learned with the kernel; None where λ is given or chosen from the sketch, or from a
+    complete one."""
+    settings = task.settings
     if settings.alpha != "loo" or settings.largest_size is not None:
         return None
-    found = learned_penalty(learned, data)
-    if found is not None:
-        return Penalty(found, 1.0)
+    if task.learned_alpha is not None:
+        return Penalty(task.learned_alpha, 1.0)
     if whole or settings.solver == "sketch":
         return None
-    return exact_penalty(sample, data, settings.fit_intercept, _LEARNED)
+    return exact_penalty(sample, task.data, settings.fit_intercept)
 
 
 def _penalty(
@@ -322,7 +304,8 @@ def _above_rounding(settings: Settings, basis: Basis, lam: float) -> float:
     """
     power = 2 / 3 if settings.fit_intercept else 1.0
     while True:
-        growth = magnification(_intercept(settings, basis, lam))
+        one = _intercept(settings, basis, lam)
+        growth = magnification(None if one is None else one.slack)
         over = excess(FULL, basis.sample.scales, growth * basis.largest / lam)
         if not over > 1:
             return lam
@@ -364,11 +347,4 @@ def _warn_of_rounding(plan: Plan, ridge: Ridge) -> None:
     ratio = ridge.growth * ridge.basis.largest / ridge.lam
     if plan.hopeless(ridge.sample.scales, ratio):
         unit = ridge.sample.points.kernel.unit
-        remedy = ", or center and rescale X"
-        if plan.full != FULL:
-            remedy = f", center and rescale X, or use dtype={FULL!r}"
-        warn(
-            f"λ = {ridge.lam * unit:.3g} is below the rounding of {plan.full} products with a "
-            f"largest eigenvalue of {ridge.basis.largest * unit:.3g}: do not trust the mean or V2. "
-            f"Give a larger alpha{remedy}.",
-        )
+        warn_of_rounding(ridge.lam * unit, ridge.basis.largest * unit, plan.full)

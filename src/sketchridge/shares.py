@@ -18,24 +18,32 @@ _EXPLAINED = 64  # c(x) below that many ε of k(x,x) is rounding
 
 
 def shares(
-    query: Query, basis: Basis, T: Tall, *, lam: float, sizes: Array, precision: str, error: float
+    query: Query,
+    basis: Basis,
+    T: Tall,
+    squares: Array,
+    b: Array,
+    a: Array,
+    *,
+    lam: float,
+    sizes: Array,
+    precision: str,
+    error: float,
 ) -> Array:
     """θ(x) = min(½, λ/(λ + 1.5 ρ(x))), where ρ(x) = ‖k_x − T a‖²_M/c(x): (t,).
 
     ρ(x), with c = k(x,x) − aᵀa, is the Rayleigh quotient of K at what the sketch misses of
     k(x, ·): the scale of the eigenvalues that it lacks there. The first error of
-    θ z₂ + (1 − θ) z₃ vanishes where they are λ(1 − θ)/θ. O(nm) per point, in one pass over the
-    data where a bound on rounding shows that θ is ½ or within ``error``, relative, and in two
-    elsewhere: what is missed may be far less than rounding in k_xᵀMk_x. ``sizes`` (r,) are those
-    of the vectors whose products with k_x are TᵀMk_x.
+    θ z₂ + (1 − θ) z₃ vanishes where they are λ(1 − θ)/θ. From k_xᵀMk_x (t,), b = TᵀMk_x (t, r) and
+    a(x) (t, r) where a bound on rounding shows that θ is ½ or within ``error``, relative, and by a
+    pass over the data elsewhere: what is missed may be far less than rounding in k_xᵀMk_x.
+    ``sizes`` (r,) are those of the vectors whose products with k_x are b.
     """
-    a = query.features(basis.factor, basis.V).host()
     prior = query.prior()
     c = prior - np.einsum("ij,ij->i", a, a)
     clear = c > _EXPLAINED * EPS[FULL] * prior
     half = lam * np.maximum(c, 0) / _BEYOND  # the most that is missed where θ is ½
-    squares, products = query.moments(basis.sample, T, precision)
-    missed = squares - np.einsum("ij,ij->i", a, 2 * products.host() - a * basis.E)
+    missed = squares - np.einsum("ij,ij->i", a, 2 * b - a * basis.E)
     spread = np.sqrt(squares) + np.sqrt(a**2 @ sizes**2)
     bound = SUMS * EPS[precision] * spread**2
     known = (missed + bound <= half) | (bound <= error * (missed + half))

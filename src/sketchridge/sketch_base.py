@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["EntrySketch", "RowSketch", "Sketch"]
+__all__ = ["EntrySketch", "RowSketch", "Sketch", "check_number"]
 
 Array = np.ndarray
 AnySketch = TypeVar("AnySketch", bound="Sketch")
@@ -27,16 +28,26 @@ class Sketch(ABC):
         """Raise ValueError if the sketch cannot be applied to n points."""
 
 
+def check_number(sketch: Sketch, name: str, value: Any) -> None:
+    """Raise ValueError unless a size or seed is a whole number from 0 up."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
+        raise ValueError(
+            f"The {name} of a {type(sketch).__name__} must be a whole number from 0 up, got "
+            f"{value!r}."
+        )
+
+
 class EntrySketch(Sketch):
     """A sketch whose entry (i, j) is a function of (seed, i, j).
 
     More rows, more columns or other blocks of them never change what was there.
     """
 
-    seed: int
+    seed: int = 0
 
     def check(self, n: int) -> None:
-        return None
+        check_number(self, "size", self.size)
+        check_number(self, "seed", self.seed)
 
     def grown(self: AnySketch, size: int) -> AnySketch:
         """With so many rows, of which the first are those there are."""
@@ -48,7 +59,7 @@ class EntrySketch(Sketch):
 
 
 @dataclass(frozen=True, eq=False)
-class RowSketch(Sketch, ABC):
+class RowSketch(Sketch):
     """A sketch whose rows are unit vectors: it selects training points, the ``indices``.
 
     A sketch without any is filled by a fit; a fitted ``sketch_`` has them, and can be given again.
@@ -62,6 +73,13 @@ class RowSketch(Sketch, ABC):
         return len(self.indices)
 
     def check(self, n: int) -> None:
+        check_number(self, "seed", self.seed)
+        kind = getattr(getattr(self.indices, "dtype", None), "kind", "")
+        if kind not in ("i", "u") or self.indices.ndim != 1 or (self.indices < 0).any():
+            raise ValueError(
+                f"The indices of a {type(self).__name__} must be an array (m,) of numbers of "
+                f"training rows, from 0 up, got {self.indices!r}."
+            )
         if self.size and self.indices.max() >= n:
             raise ValueError(
                 f"The sketch selects row {self.indices.max()}, but there are only {n} training "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,11 +52,8 @@ class _CellSketch(EntrySketch):
                 j1 = min(columns.stop, (bj + 1) * _CELL_COLUMNS)
                 cell = self.draw(_generator(self.seed, bi, bj), (_CELL_ROWS, _CELL_COLUMNS))
                 inside = cell[i0 - bi * _CELL_ROWS :, j0 - bj * _CELL_COLUMNS :]
-                place = (
-                    slice(i0 - rows.start, i1 - rows.start),
-                    slice(j0 - columns.start, j1 - columns.start),
-                )
-                out[place] = inside[: i1 - i0, : j1 - j0]
+                place = out[i0 - rows.start :, j0 - columns.start :]
+                place[: i1 - i0, : j1 - j0] = inside[: i1 - i0, : j1 - j0]
         return out
 
 
@@ -138,6 +136,11 @@ class SparseSketch(_CellSketch):
     seed: int = 0
     density: float = 1 / 3
 
+    def check(self, n: int) -> None:
+        super().check(n)
+        if not isinstance(self.density, Real) or not 0 < self.density <= 1:
+            raise ValueError(f"The density must be above 0 and at most 1, got {self.density!r}.")
+
     def draw(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
         u = rng.random(shape)
         return np.where(u < self.density, np.where(u < self.density / 2, 1.0, -1.0), 0.0)
@@ -211,8 +214,6 @@ class ArraySketch(EntrySketch):
     ----------
     matrix : (m, n) array
         Its entries.
-    seed : int
-        Not used.
 
     Examples
     --------
@@ -222,7 +223,6 @@ class ArraySketch(EntrySketch):
     """
 
     matrix: Array
-    seed: int = 0
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -237,6 +237,11 @@ class ArraySketch(EntrySketch):
         return self
 
     def check(self, n: int) -> None:
+        kind = getattr(self.matrix, "dtype", np.dtype(object)).kind
+        if kind not in "biuf" or self.matrix.ndim != 2:
+            raise ValueError(f"An ArraySketch is a real array (m, n), got {self.matrix!r}.")
+        if not np.isfinite(self.matrix).all():
+            raise ValueError("The sketch array contains NaN or infinity; it must be finite.")
         if self.matrix.shape[1] > n:
             raise ValueError(
                 f"The sketch has {self.matrix.shape[1]} columns, but there are only {n} training "
@@ -370,9 +375,9 @@ def as_sketch(spec: object, *, n: int, seed: int) -> Sketch:
             f"A sketch given as an array must have one column for each of the {n} training rows "
             f"and at least one row, got shape {matrix.shape}."
         )
-    if not np.isfinite(matrix).all():
-        raise ValueError("The sketch array contains NaN or infinity; its entries must be finite.")
-    return ArraySketch(matrix)
+    sketch = ArraySketch(matrix)
+    sketch.check(n)
+    return sketch
 
 
 def _generator(seed: int, row: int, column: int) -> np.random.Generator:

@@ -13,17 +13,16 @@ from sketchridge.basis import Intercept
 from sketchridge.chosen import Penalty
 from sketchridge.data import Data
 from sketchridge.dense import check_memory, dense_ridge
-from sketchridge.fitted import Probed, Settings
+from sketchridge.fitted import Probed, Settings, SketchTask
 from sketchridge.forecast import Forecast, foreseen, most_steps
 from sketchridge.notices import warn
-from sketchridge.precision import Plan
+from sketchridge.progress import Say
 from sketchridge.refine import PrecisionError, exact_mean, inverse_diagonal
 from sketchridge.ridge import Ridge
 
 __all__ = ["Exactly", "exactly"]
 
 Array = np.ndarray
-Say = Callable[[str], None]
 _MEAN_TOL = 1e-8
 _SHARE = 0.005  # of the leave-one-out error on a subsample, by which the mean may be off: that on
 # all rows is smaller, and 1% of it is what may be lost
@@ -49,21 +48,14 @@ class Exactly:
     probed: Probed = Probed()  # noqa: RUF009, a tuple
 
 
-def exactly(
-    settings: Settings,
-    plan: Plan,
-    ridge: Ridge,
-    data: Data,
-    penalty: Penalty | None,
-    begun: float,
-    say: Say,
-) -> Exactly:
+def exactly(task: SketchTask, ridge: Ridge, penalty: Penalty | None) -> Exactly:
     """The exact mean, where it is asked for or affordable and another than the sketched one.
 
     ``solver="auto"`` factorizes the n×n matrix where that takes seconds, and knows every row left
     out; otherwise conjugate gradients give the mean and some rows left out, as many as the time
-    since the fit had ``begun`` allows.
+    since the fit had begun allows.
     """
+    settings, say = task.settings, task.say
     automatic = settings.solver == "auto"
     if settings.solver == "sketch" or (automatic and not _is_affordable(ridge)):
         return Exactly(None, ridge.offset)
@@ -71,7 +63,7 @@ def exactly(
     found = _factorized(ridge) if automatic else None
     if found is not None:
         return found
-    step = plan.step(ridge.sample.scales, ridge.basis.largest / ridge.lam)
+    step = task.plan.step(ridge.sample.scales, ridge.basis.largest / ridge.lam)
     with ridge.sample.backend.alone():
         tol = _tolerance(settings, penalty)
         forecast = _forecast(ridge, tol, step, settings.seed)
@@ -79,10 +71,10 @@ def exactly(
             _warn_of_the_time(ridge, forecast)
             return Exactly(None, ridge.offset)
         solver = _preconditioned(ridge, forecast, say)
-        omega, offset = _iterated(settings, solver, tol, step, forecast, say)
+        omega, offset = _iterated(task, solver, tol, step, forecast)
         if omega is None:
             return Exactly(None, ridge.offset)
-        probed = _left_out(settings, ridge, solver, data, omega, step, begun, say)
+        probed = _left_out(task, ridge, solver, omega, step)
     return Exactly(omega, offset, probed)
 
 
@@ -101,7 +93,7 @@ def _factorized(ridge: Ridge) -> Exactly | None:
     except (MemoryError, ValueError):
         return None
     omega = sample.backend.tall(dense.coefficients)
-    return Exactly(omega, dense.offset, Probed(left=dense.left()))
+    return Exactly(omega, dense.offset, Probed(unfitted=dense.unfitted()))
 
 
 def _tolerance(settings: Settings, penalty: Penalty | None) -> float:
@@ -148,16 +140,11 @@ def _preconditioned(ridge: Ridge, forecast: Forecast | None, say: Say) -> Ridge:
 
 
 def _iterated(
-    settings: Settings,
-    ridge: Ridge,
-    tol: float,
-    step: str,
-    forecast: Forecast | None,
-    say: Say,
+    task: SketchTask, ridge: Ridge, tol: float, step: str, forecast: Forecast | None
 ) -> tuple[Tall | None, Array]:
     """By conjugate gradients; None where they take too long after all."""
-    tell = _progress(forecast, say)
-    if settings.solver != "auto":
+    tell = _progress(forecast, task.say)
+    if task.settings.solver != "auto":
         return exact_mean(ridge, tol=tol, step=step, tell=tell)
     limit = _LATE * _SECONDS
     try:
@@ -189,35 +176,27 @@ def _progress(forecast: Forecast | None, say: Say) -> Callable[[], None]:
     return tell
 
 
-def _left_out(
-    settings: Settings,
-    ridge: Ridge,
-    solver: Ridge,
-    data: Data,
-    omega: Tall,
-    step: str,
-    begun: float,
-    say: Say,
-) -> Probed:
+def _left_out(task: SketchTask, ridge: Ridge, solver: Ridge, omega: Tall, step: str) -> Probed:
     """What some rows, for which the exact 1/B_ii is computed, tell of the others: the share κ, from
     0 to 1, with which 1/B̂_ii + κc_i is nearest to it, and what is then missing in the squared
     leave-one-out error. Where it would take too long κ is 1, with wider intervals.
 
     There are 200 such rows, and as many more as take a third of the fit's time.
     """
-    order = np.random.default_rng(settings.seed).permutation(len(ridge.sample))
+    data = task.data
+    order = np.random.default_rng(task.settings.seed).permutation(len(ridge.sample))
     c_all = ridge.basis.unexplained()
     leverages = ridge.leverages()
     rows, inverse = np.empty(0, dtype=int), np.empty(0)
     tol = _ROUGHLY if len(ridge.sample) > _LARGE else _MEAN_TOL
-    allowed = _OF_THE_FIT * (time.monotonic() - begun)
+    allowed = _OF_THE_FIT * (time.monotonic() - task.begun)
     spent = 0.0
     while len(rows) < min(len(order), _MOST):
         some = order[len(rows) : len(rows) + _PROBED]
         known = _known_of(ridge, data, leverages, some)
         if not len(rows) and (c_all[some] <= _LITTLE * known).all():
             return Probed()
-        say(f"Leaving out {len(rows) + len(some)} rows exactly")
+        task.say(f"Leaving out {len(rows) + len(some)} rows exactly")
         since = time.monotonic()
         try:
             found = inverse_diagonal(solver, some, tol=tol, step=step, seconds=_SECONDS / 3)
@@ -234,8 +213,8 @@ def _left_out(
 
 def _known_of(ridge: Ridge, data: Data, leverages: Tall, rows: Array) -> Array:
     """1/B̂_ii of the sketched model."""
-    left = np.maximum(1 - leverages.take(rows)[:, 0], np.finfo(float).eps)
-    return ridge.lam * ridge.sample.total / data.w[rows] / left
+    unfitted = np.maximum(1 - leverages.take(rows)[:, 0], np.finfo(float).eps)
+    return ridge.lam * ridge.sample.total / data.w[rows] / unfitted
 
 
 def _told(

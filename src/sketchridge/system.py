@@ -12,7 +12,6 @@ from functools import cached_property
 import numpy as np
 
 from sketchridge.backends import Tall
-from sketchridge.certify import root_weights
 from sketchridge.precision import FULL
 from sketchridge.query import Share
 from sketchridge.ridge import Ridge
@@ -40,20 +39,20 @@ class System:
     precision: str
     total: float | Array = 1.0
 
-    @cached_property
+    @property
     def root(self) -> Tall:
         """q = M^½ 1: (n, 1)."""
-        return root_weights(self.ridge)
+        return self.ridge.sample.root
 
     @cached_property
-    def unit(self) -> Tall:
-        """M^½e/gap, along which z is moved to qᵀz = 1: (n, 1)."""
+    def along(self) -> Tall:
+        """M^½e/slack, along which z is moved to qᵀz = 1: (n, 1)."""
         intercept = self.ridge.intercept
         assert intercept is not None
-        gap = intercept.gap
-        along = intercept.e.map(lambda e, m: e * m / gap, self.root)
-        total = float(self.root.gram(along)[0, 0])  # 1 but for rounding
-        return along.map(lambda u: u / total)
+        slack = intercept.slack
+        moved = intercept.e.map(lambda e, m: e * m / slack, self.root)
+        total = float(self.root.gram(moved)[0, 0])  # 1 but for rounding
+        return moved.map(lambda u: u / total)
 
     def product(self, Z: Tall) -> Tall:
         """(K + λI)Z."""
@@ -107,7 +106,7 @@ class System:
         if self.ridge.intercept is None:
             return Z
         missing = to - self.root.gram(Z)  # (1, t)
-        return Z.map(lambda z, u, a: z + u * a, self.unit, small=(missing,))
+        return Z.map(lambda z, u, a: z + u * a, self.along, small=(missing,))
 
     def directions(self, R: Tall, P: Tall | None, Q: Tall | None) -> tuple[Tall, Tall]:
         """A basis P' of the preconditioned residuals with P'ᵀ(K + λI)P' = I, conjugate to P, and

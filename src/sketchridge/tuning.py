@@ -11,9 +11,11 @@ from scipy.spatial.distance import pdist
 from sketchridge.backends import Backend
 from sketchridge.basis import Basis, basis_of, degrees_of_freedom
 from sketchridge.factor import factorize, sample_of
-from sketchridge.kernels import Kernel, ScaledKernel
+from sketchridge.kernels import DistanceKernel, Kernel
+from sketchridge.loo import largest_within, penalty_grid
 from sketchridge.notices import warn
 from sketchridge.precision import FULL
+from sketchridge.progress import Say
 from sketchridge.query import AtPoints
 from sketchridge.ridge import Ridge
 from sketchridge.rows import Repeats, deviations
@@ -27,14 +29,15 @@ __all__ = [
     "gcv_bandwidth",
     "gcv_scores",
     "grow_sketch",
-    "lambda_grid",
     "lambda_path",
     "largest_gap",
     "loo_errors",
     "median_bandwidth",
+    "median_distance",
     "predicted_error",
     "probe_rows",
     "sketch_floor",
+    "some_rows",
     "target_scales",
 ]
 
@@ -50,7 +53,6 @@ _ERRORS = np.array(
 )
 _PROBE = 256
 _ROWS = 1000
-_WITHIN = 0.01  # of the least leave-one-out error
 _LARGEST = 700.0  # log of a gap, which must be finite
 _ROUGH = 0.01  # error of the gap that is of no interest
 _EPS = np.finfo(float).eps
@@ -72,14 +74,9 @@ class LambdaPath:
     loo: Array
 
 
-def lambda_grid(largest: float) -> Array:
-    """100 values from 1e-10·E₁ to 10·E₁."""
-    return np.geomspace(1e-10, 10, 100) * largest
-
-
 def lambda_path(basis: Basis, fit_intercept: bool, scales: Array) -> LambdaPath:
     """All scores on the grid. O(nm²)."""
-    lams = lambda_grid(basis.largest)
+    lams = penalty_grid(basis.largest)
     return LambdaPath(
         lams,
         degrees_of_freedom(basis, lams, fit_intercept),
@@ -177,19 +174,16 @@ def choose_lambda(
     basis: Basis, criterion: str, fit_intercept: bool, scales: Array, *, floor: float = 0.0
 ) -> float:
     """The λ of the grid that GCV or leave-one-out choose, not below ``floor``."""
-    lams = lambda_grid(basis.largest)
+    lams = penalty_grid(basis.largest)
     score = {"gcv": gcv_scores, "loo": loo_errors}[criterion]
     return max(chosen(criterion, lams, score(basis, lams, fit_intercept, scales)), floor)
 
 
 def chosen(criterion: str, lams: Array, scores: Array) -> float:
-    """The minimizer of GCV; the largest λ whose leave-one-out error is within 1% of the least.
-
-    That error is flat toward small λ, where everything is ill-conditioned.
-    """
+    """The minimizer of GCV; the largest λ whose leave-one-out error is within 1% of the least."""
     if criterion == "gcv":
         return float(lams[np.argmin(scores)])
-    return float(lams[scores <= (1 + _WITHIN) * scores.min()][-1])
+    return largest_within(lams, scores)
 
 
 def sketch_floor(basis: Basis) -> float:
@@ -293,7 +287,7 @@ def grow_sketch(
     tol: float,
     probe: Array,
     largest: int,
-    say: Callable[[str], None],
+    say: Say,
 ) -> tuple[Ridge, float]:
     """Grow m from 64 until V̄ or V_θ is within ``tol`` by prediction, the numerical rank is
     reached or m = min(n, largest).
@@ -353,14 +347,12 @@ def _next_size(ridge: Ridge, reached: float, wanted: float) -> int:
 
 def median_bandwidth(X: Array, kernel: Kernel) -> float:
     """The median of the positive distances among up to 1,000 rows, in the kernel's metric."""
-    distances = pdist(X[_spread(len(X), _ROWS)], kernel.metric)
-    positive = distances[distances > 0]
-    if not len(positive):
+    median = median_distance(X[some_rows(len(X), _ROWS)], kernel)
+    if not median:
         raise ValueError(
             "bandwidth='median' needs rows that differ, but all rows of X looked at are identical: "
             "give a number as bandwidth."
         )
-    median = float(np.median(positive))
     if not np.isfinite(median):
         raise ValueError(
             "The distances between rows of X overflow: rescale X, for example with StandardScaler."
@@ -368,13 +360,20 @@ def median_bandwidth(X: Array, kernel: Kernel) -> float:
     return median
 
 
+def median_distance(X: Array, kernel: Kernel) -> float:
+    """Of the positive ones, in the kernel's metric; 0 where there are none."""
+    distances = pdist(X, kernel.metric)
+    positive = distances[distances > 0]
+    return float(np.median(positive)) if len(positive) else 0.0
+
+
 def gcv_bandwidth(
-    backend: Backend, kernel: ScaledKernel, X: Array, Y: Array, w: Array, fit_intercept: bool,
+    backend: Backend, kernel: DistanceKernel, X: Array, Y: Array, w: Array, fit_intercept: bool,
     repeats: Repeats | None = None,
 ) -> float:  # fmt: skip
     """The multiple of the median, from 1/8 to 8, with the smallest GCV score over λ, on up to
     2,000 rows with m = 256."""
-    rows = _spread(len(X), 2 * _ROWS)
+    rows = some_rows(len(X), 2 * _ROWS)
     X, Y, w = X[rows], Y[rows], w[rows]
     repeats = None if repeats is None else repeats.take(rows)
     scales = target_scales(Y, w)
@@ -385,14 +384,14 @@ def gcv_bandwidth(
         sample = sample_of(backend.place(scaled, scaled.coordinates(X)), w)
         factor = factorize(sample, RPCholeskySketch(), FULL).grown(min(256, len(X)))
         basis = basis_of(factor, backend.tall(Y), repeats)
-        lams = lambda_grid(basis.largest)
+        lams = penalty_grid(basis.largest)
         scores = gcv_scores(basis, lams, fit_intercept, scales)[lams >= sketch_floor(basis)]
         if scores.min() < best_score:
             best, best_score = float(bandwidth), float(scores.min())
     return best
 
 
-def _spread(n: int, count: int) -> Array:
+def some_rows(n: int, count: int) -> Array:
     """Up to ``count`` distinct rows, always the same for the same n."""
     if n <= count:
         return np.arange(n)

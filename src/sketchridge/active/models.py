@@ -27,7 +27,7 @@ from sketchridge.active.store import Round, Store
 from sketchridge.active.sums import PoolSums, has_sums, pool_sums, scores_by_sums
 from sketchridge.estimator import SketchedKernelRidge
 from sketchridge.exact_estimator import ExactKernelRidge
-from sketchridge.kernels import Kernel, ScaledKernel, as_kernel
+from sketchridge.kernels import DistanceKernel, Kernel, as_kernel
 
 __all__ = ["LEAST", "Model", "Models", "Templates", "first_kernel", "metrics_of", "prepared"]
 
@@ -298,7 +298,7 @@ def prepared(estimator: Estimator, pool: Pool, seed: int) -> Templates:
     kernel = as_kernel(estimator.kernel)
     pool.check(kernel.check_domain)
     open_bandwidth = isinstance(estimator.bandwidth, str) and estimator.bandwidth != "gcv"
-    if open_bandwidth and isinstance(kernel, ScaledKernel) and kernel.bandwidth is None:
+    if open_bandwidth and isinstance(kernel, DistanceKernel) and kernel.bandwidth is None:
         estimator.bandwidth = _median(pool, kernel)
     if not isinstance(estimator, SketchedKernelRidge):
         return Templates(estimator, None, learning)
@@ -337,7 +337,7 @@ def first_kernel(estimator: Estimator, pool: Pool) -> Kernel:
     """The kernel of an estimator before it has seen a label, with the pool's median distance where
     its bandwidth is open."""
     kernel = as_kernel(estimator.kernel)
-    if not isinstance(kernel, ScaledKernel) or kernel.bandwidth is not None:
+    if not isinstance(kernel, DistanceKernel) or kernel.bandwidth is not None:
         return kernel
     given = estimator.bandwidth
     if isinstance(given, str):
@@ -345,7 +345,7 @@ def first_kernel(estimator: Estimator, pool: Pool) -> Kernel:
     return kernel.with_bandwidth(given)
 
 
-def _median(pool: Any, kernel: ScaledKernel) -> float:
+def _median(pool: Any, kernel: DistanceKernel) -> float:
     _check_differ(pool)
     return tuning.median_bandwidth(pool, kernel)
 

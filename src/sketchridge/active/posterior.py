@@ -104,12 +104,12 @@ def _explained(ridge: Ridge | DenseRidge, query: AtPoints) -> tuple[Array, Array
     if isinstance(ridge, DenseRidge):
         half, _, missing = ridge.weights(query)
         U = half.host().T
-        free = ridge.lam / ridge.gap if missing is not None else 0.0
+        free = ridge.lam / ridge.slack if missing is not None else 0.0
     else:
         a = query.in_blocks(len(ridge.basis.V) + 1, ridge.features)
         U = a * np.sqrt(ridge.basis.E * ridge.D)
         missing = None if ridge.intercept is None else ridge.missing(a, query.constant)
-        free = 0.0 if ridge.intercept is None else ridge.lam / ridge.intercept.gap
+        free = 0.0 if ridge.intercept is None else ridge.lam / ridge.intercept.slack
     u = np.zeros(len(query)) if missing is None else np.sqrt(free) * missing
     return U, u
 

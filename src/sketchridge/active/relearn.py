@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from sketchridge.active.settings import Estimator, plain_value, restored_value
 from sketchridge.chosen import LEARNED
-from sketchridge.kernels import ScaledKernel, as_kernel
+from sketchridge.kernels import DistanceKernel, as_kernel
 from sketchridge.loo import Problem, best_alpha
 
 __all__ = [
@@ -110,7 +110,7 @@ def _left_out_error(estimator: Estimator, X: Array, y: Array) -> float:
     """The least mean squared leave-one-out error over α, of the last 1,000 labels at most."""
     X, Y = X[-_COMPARED:], y.reshape(len(y), -1)[-_COMPARED:]
     kernel = as_kernel(estimator.kernel)
-    assert isinstance(kernel, ScaledKernel)
+    assert isinstance(kernel, DistanceKernel)
     spread = Y.std(axis=0)
     targets = Y / np.where(spread > 0, spread, 1.0)
     problem = Problem(X, targets, np.ones(len(X)), estimator.fit_intercept)

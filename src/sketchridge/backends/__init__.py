@@ -13,7 +13,7 @@ from sketchridge.backends.elsewhere import Elsewhere, Unreachable
 from sketchridge.backends.numpy_tiles import NumpyTiles
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Room, Tall
-from sketchridge.backends.threads import by_rows, over_rows
+from sketchridge.backends.threads import by_rows, on_cluster, over_rows
 
 __all__ = [
     "BACKENDS",
@@ -28,6 +28,7 @@ __all__ = [
     "Unreachable",
     "as_backend",
     "by_rows",
+    "on_cluster",
     "over_rows",
     "restored",
     "worth_a_gpu",

@@ -202,7 +202,7 @@ class Backend(ABC):
 
     # m×m algebra, where the backend computes
 
-    def constant(self, A: Any) -> Array:
+    def frozen(self, A: Any) -> Array:
         """A small matrix, the host's or the backend's, as NumPy's that nobody can change, so that
         a device needs to be given it once."""
         found = A if isinstance(A, np.ndarray) else self.host(A)

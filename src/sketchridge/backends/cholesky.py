@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchridge.backends.slices import slices
 from sketchridge.backends.tall import Tall
 
 __all__ = ["Cholesky"]
@@ -24,7 +25,7 @@ class Cholesky:
     def __init__(self, backend: Any, M: Any) -> None:
         self.backend = backend
         self.L = M.T  # of M by rows: columns lie together, as triangular solvers like them
-        self.blocks = [slice(i, min(i + COLUMNS, len(M))) for i in range(0, len(M), COLUMNS)]
+        self.blocks = slices(len(M), COLUMNS)
         for j in self.blocks:
             done = slice(0, j.start)
             self.L[j.start :, j] -= self.L[j.start :, done] @ self.L[j, done].T

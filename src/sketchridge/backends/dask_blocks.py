@@ -15,6 +15,7 @@ from sketchridge.backends.dask_cluster import Cluster, PerBlock
 from sketchridge.backends.dask_panel import Panel, join_columns, panel_of
 from sketchridge.backends.numpy_tiles import NumpyTiles
 from sketchridge.backends.points import Points
+from sketchridge.backends.slices import slices
 from sketchridge.backends.tall import Tall
 from sketchridge.kernels import Kernel
 
@@ -204,8 +205,7 @@ class DaskBlocks(NumpyTiles):
 
     def _few_rows(self, t: int) -> list[slice]:
         """So many points at a time as the caller handles, at least once."""
-        starts = range(0, max(t, 1), self.limit)
-        return [slice(i, min(i + self.limit, t)) for i in starts]
+        return slices(t, self.limit) or [slice(0, 0)]
 
     def dense(self, P: Points, root: Tall, lam: float) -> Cholesky:
         if isinstance(P, BlockPoints):

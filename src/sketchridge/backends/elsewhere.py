@@ -8,7 +8,7 @@ __all__ = ["Elsewhere", "Unreachable"]
 
 
 class Unreachable(RuntimeError):
-    """What is on a cluster cannot be brought here."""
+    """What is on a cluster cannot be brought here, or a device is not there."""
 
 
 class Elsewhere:

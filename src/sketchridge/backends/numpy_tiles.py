@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy.spatial.distance import cdist
 from sketchridge.backends import memory
 from sketchridge.backends.base import REMEDY, Backend
 from sketchridge.backends.points import Points
+from sketchridge.backends.slices import slices
 from sketchridge.backends.tall import Tall
 from sketchridge.backends.threads import default_workers, in_threads, one_blas_thread
 from sketchridge.kernels import Kernel
@@ -55,7 +57,7 @@ class NumpyTiles(Backend):
 
     def __init__(self, *, memory: int = 2**28, workers: int | None = None, tile: int = 512) -> None:
         self.memory = memory
-        self.workers = default_workers() if workers is None else workers
+        self.workers = default_workers() if workers is None else _counted(workers)
         side = int(np.sqrt(memory / (3 * self.workers * 8)))
         self.tile = max(1, min(tile, side))
 
@@ -72,7 +74,7 @@ class NumpyTiles(Backend):
         fill = _filler(P, Q, np.float64)
 
         def strip(rows: slice, out: Array) -> None:
-            for cols in _slices(len(Q), self.tile):
+            for cols in slices(len(Q), self.tile):
                 fill(rows, cols, out[:, cols])
 
         return self._by_rows(strip, len(P), len(Q), len(Q))
@@ -83,9 +85,7 @@ class NumpyTiles(Backend):
 
         def strip(rows: slice, out: Array) -> None:
             C = fill(rows, slice(0, len(Q)), out)
-            part = np.empty_like(
-                C
-            )  # one for all: where memory goes back at once, it is slow to get
+            part = np.empty_like(C)  # one for all: memory that goes back at once is slow to get
             for columns, its in parts:
                 C -= np.matmul(columns[rows], its, out=part)
             out[:] = solve_triangular(L, C.T, lower=True, overwrite_b=True, check_finite=False).T
@@ -139,7 +139,7 @@ class NumpyTiles(Backend):
         tile = np.empty((size, self.tile), dtype=V.dtype)
         part = np.empty((size, V.shape[1]), dtype=V.dtype)
         out[:] = 0
-        for cols in _slices(len(V), self.tile):
+        for cols in slices(len(V), self.tile):
             k = fill(rows, cols, tile)
             out += np.matmul(k, V[cols], out=part)
             if also is not None:
@@ -157,7 +157,7 @@ class NumpyTiles(Backend):
 
         Threads sum their tiles apart, so that the result does not depend on which is first.
         """
-        blocks = _slices(len(V), self.tile)
+        blocks = slices(len(V), self.tile)
         turn = 2 * self.workers  # 0 1 … 1 0 0 1 …: as much for each
 
         def share(worker: int) -> Array:
@@ -192,7 +192,7 @@ class NumpyTiles(Backend):
 
         def strip(rows: slice, out: Array) -> None:
             tile, part = np.empty((2, rows.stop - rows.start, self.tile), dtype=dtype)
-            for cols in _slices(len(Q), self.tile):
+            for cols in slices(len(Q), self.tile):
                 r = fill(rows, cols, tile)
                 for panel, its_c in H:
                     its = part[:, : r.shape[1]]
@@ -257,7 +257,7 @@ class NumpyTiles(Backend):
         values, vectors = np.linalg.eigh(A)
         dropped = 0 if cut is None else int((values <= cut * values[-1]).sum())
         kept = np.ascontiguousarray(vectors[:, dropped:][:, ::-1])
-        return np.ascontiguousarray(values[dropped:][::-1]), self.constant(kept)
+        return np.ascontiguousarray(values[dropped:][::-1]), self.frozen(kept)
 
     def solve_triangular(self, L: Array, B: Array) -> Array:
         return solve_triangular(L, B, lower=True, check_finite=False)
@@ -268,18 +268,27 @@ class NumpyTiles(Backend):
 
     def _strips(self, n: int, width: int) -> list[slice]:
         longest = max(self.tile, _STRIP // max(width, 1))
-        return _slices(n, min(longest, -(-n // self.workers) or 1))
+        return slices(n, min(longest, -(-n // self.workers) or 1))
 
     def _by_rows(self, strip: Callable[[slice, Array], None], t: int, width: int, n: int) -> Tall:
         """A matrix (t, width) of which ``strip`` fills rows, each from n kernel values."""
         out = self.empty(t, width)
         if t:
-            rows = _slices(t, min(self.tile, -(-t // self.workers)))
+            rows = slices(t, min(self.tile, -(-t // self.workers)))
             self._run([partial(strip, r, out[r]) for r in rows], t * n)
         return Tall(self, (out,))
 
     def _run(self, jobs: list[Any], evaluations: int) -> list[Any]:
         return in_threads(self.workers if evaluations >= _SMALL else 1, jobs)
+
+
+def _counted(workers: Any) -> int:
+    if not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1:
+        raise ValueError(
+            "workers must be a whole number from 1 up, or None for all cores that this process may "
+            f"use, got {workers!r}."
+        )
+    return int(workers)
 
 
 def _doubling(F: Tall, A: Array) -> Iterator[tuple[Array, Array]]:
@@ -335,13 +344,7 @@ def _filler(P: Points, Q: Points, dtype: Any) -> Filler:
     kernel = P.kernel
     dtype = np.dtype(dtype)
     if kernel.geometry == "opaque":
-
-        def fill_opaque(rows: slice, cols: slice, out: Array) -> Array:
-            s = out[:, : cols.stop - cols.start]
-            s[:] = kernel.block(P.U[rows], Q.U[cols])
-            return s
-
-        return fill_opaque
+        return _opaque_filler(P, Q)
 
     left, right = _form(P, "left", dtype), _form(Q, "right", dtype)
     is_distance = kernel.geometry == "distance"
@@ -366,19 +369,25 @@ def _filler(P: Points, Q: Points, dtype: Any) -> Filler:
     return fill
 
 
+def _opaque_filler(P: Points, Q: Points) -> Filler:
+    def fill(rows: slice, cols: slice, out: Array) -> Array:
+        s = out[:, : cols.stop - cols.start]
+        s[:] = P.kernel.block(P.U[rows], Q.U[cols])
+        return s
+
+    return fill
+
+
 def _form(points: Points, side: str, dtype: np.dtype) -> Array:
     """The points as rows whose products are what the kernel is a function of."""
-    key = (side, dtype.name)
-    if key not in points.forms:
+
+    def make() -> Array:
         U = points.U
         if points.kernel.geometry == "distance":
             squares = np.einsum("ij,ij->i", U, U)
             ones = np.ones(len(U))
             columns = [-2 * U, squares, ones] if side == "left" else [U, ones, squares]
             U = np.column_stack(columns)
-        points.forms[key] = np.ascontiguousarray(U, dtype=dtype)
-    return points.forms[key]
+        return np.ascontiguousarray(U, dtype=dtype)
 
-
-def _slices(n: int, size: int) -> list[slice]:
-    return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+    return points.kept((side, dtype.name), make)

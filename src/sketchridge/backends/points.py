@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,8 @@ FAR = 2.0**20  # ‖u‖² from which distances between two such points are not 
 class Points:
     """The points of one kernel on one backend; rows of U are their coordinates.
 
-    A backend may keep other forms of the same points beside them (in ``forms``, by precision);
-    they are derived from U and live as long as it does. ``largest`` is no less than any of their
-    coordinates.
+    A backend may keep other forms of the same points beside them (`kept`): they are derived from U
+    and live as long as it does. ``largest`` is no less than any of their coordinates.
     """
 
     def __init__(self, backend: Any, kernel: Kernel, U: Any, largest: float = 0.0) -> None:
@@ -28,10 +28,16 @@ class Points:
         self.kernel = kernel
         self.largest = largest
         self.U = U  # (n, k), where the backend computes; on the host for an opaque kernel
-        self.forms: dict[Any, Any] = {}
+        self._forms: dict[Any, Any] = {}
 
     def __len__(self) -> int:
         return len(self.U)
+
+    def kept(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Something that is derived from them, made by the first who asks."""
+        if key not in self._forms:
+            self._forms[key] = make()
+        return self._forms[key]
 
     def take(self, rows: Array | slice) -> Points:
         """Some of the points."""
@@ -78,7 +84,7 @@ class Points:
             return np.zeros(len(self), dtype=bool)
         if self.largest**2 * self.U.shape[1] < FAR:
             return np.zeros(len(self), dtype=bool)
-        return self.squares() >= FAR
+        return self.kept("far", lambda: self.squares() >= FAR)
 
     def __getstate__(self) -> Any:
         raise TypeError("Points are where a backend computes: save their coordinates instead.")

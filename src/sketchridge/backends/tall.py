@@ -189,8 +189,8 @@ class Tall:
         if self.right is not None and self.right.shape[0] <= self.right.shape[1]:
             narrow = self._like(self.panels)
             middle = self.right.T @ self.backend.array(narrow.gram(other, weights, over=over))
-            return self.backend.constant(middle @ self.right if other is None else middle)
-        return self.backend.constant(self._gram(other, weights) / over)
+            return self.backend.frozen(middle @ self.right if other is None else middle)
+        return self.backend.frozen(self._gram(other, weights) / over)
 
     def _gram(self, other: Tall | None, weights: Tall | None) -> Any:
         if other is None:

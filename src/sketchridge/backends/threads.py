@@ -15,7 +15,9 @@ import joblib
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["by_rows", "default_workers", "in_threads", "one_blas_thread", "over_rows"]
+from sketchridge.backends.slices import slices
+
+__all__ = ["by_rows", "default_workers", "in_threads", "on_cluster", "one_blas_thread", "over_rows"]
 
 T = TypeVar("T")
 Array = np.ndarray
@@ -40,18 +42,23 @@ def in_threads(workers: int, jobs: Sequence[Callable[[], T]]) -> list[T]:
 
 def over_rows(function: Callable[[slice], T], n: int) -> list[T]:
     """The function of slices of n rows, by several threads where there are many."""
-    parts = [slice(i, min(i + _ROWS, n)) for i in range(0, n, _ROWS)]
+    parts = slices(n, _ROWS)
     if len(parts) < 2:
         return [function(part) for part in parts]
     return in_threads(default_workers(), [partial(function, part) for part in parts])
 
 
-def by_rows(function: Callable[[Array], Array], A: Array) -> Array:
+def on_cluster(A: Any) -> bool:
+    """Whether an array's rows are in blocks on the workers of a cluster."""
+    return hasattr(A, "by_rows")
+
+
+def by_rows(function: Callable[[Array], Array], A: Any) -> Array:
     """function(A) in a new array, for a function that takes each row on its own.
 
     Rows that live elsewhere stay there.
     """
-    if hasattr(A, "by_rows"):
+    if on_cluster(A):
         return A.by_rows(function)
     out = np.empty((len(A), *function(A[:1]).shape[1:]))
 

@@ -12,14 +12,16 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from sketchridge.backends import memory, restored
 from sketchridge.backends.base import REMEDY, Backend
+from sketchridge.backends.elsewhere import Unreachable
 from sketchridge.backends.philox import signs
 from sketchridge.backends.points import Points
+from sketchridge.backends.slices import slices
 from sketchridge.backends.tall import Tall
 from sketchridge.backends.torch_loo import criterion_at, left_out
 from sketchridge.kernels import DistanceKernel, Kernel
 from sketchridge.loo import Problem
 
-__all__ = ["TorchArrays", "column_units", "far", "kept", "powers", "slices"]
+__all__ = ["TorchArrays", "column_units", "powers"]
 
 Array = np.ndarray
 _PIECE_BYTES = {True: 2**28, False: 2**31}  # of some rows while they are used: CPU, GPU
@@ -152,8 +154,8 @@ class TorchArrays(Backend):
 
     # m×m algebra, on the device where it is large
 
-    def constant(self, A: Any) -> Array:
-        found = super().constant(A)
+    def frozen(self, A: Any) -> Array:
+        found = super().frozen(A)
         if found.size >= _LARGE**2:
             self._constants.add(found, A if isinstance(A, torch.Tensor) else None)
         return found
@@ -165,7 +167,7 @@ class TorchArrays(Backend):
             values, vectors = _solved(torch.linalg.eigh, self.array(A))
         dropped = 0 if cut is None else int((values <= cut * values[-1]).sum())
         kept = vectors[:, dropped:].flip(1).contiguous()
-        return self.host(values[dropped:].flip(0)), self.constant(kept)
+        return self.host(values[dropped:].flip(0)), self.frozen(kept)
 
     def solve_triangular(self, L: Array, B: Array) -> Array:
         if len(L) < _LARGE:
@@ -201,7 +203,7 @@ class TorchArrays(Backend):
 
     def _check_device(self) -> None:
         if self.device.type == "cuda" and not torch.cuda.is_available():
-            raise RuntimeError(
+            raise Unreachable(
                 f"A GPU was asked for (device {str(self.device)!r}), but PyTorch "
                 f"{torch.__version__} sees none: use backend='numpy', or install a build of "
                 "PyTorch for your GPU and its driver."
@@ -255,18 +257,6 @@ class _Constants:
         return made
 
 
-def kept(points: Points, key: Any, make: Callable[[], Any]) -> Any:
-    """Another form of the points, made once."""
-    if key not in points.forms:
-        points.forms[key] = make()
-    return points.forms[key]
-
-
-def far(points: Points) -> Array:
-    """Which points are so far out that distances among them need differences: (n,)."""
-    return kept(points, "far", points.far)
-
-
 def column_units(A: Any) -> Any:
     """Powers of two by which each column falls below 2¹⁴: (q,)."""
     return powers(torch.linalg.vector_norm(A, torch.inf, dim=0))  # reads A once, makes no copy
@@ -284,7 +274,3 @@ def _solved(function: Callable[[Any], Any], A: Any) -> Any:
         return function(A)
     except torch.linalg.LinAlgError as error:
         raise np.linalg.LinAlgError(str(error)) from None
-
-
-def slices(n: int, size: int) -> list[slice]:
-    return [slice(i, min(i + size, n)) for i in range(0, n, size)]

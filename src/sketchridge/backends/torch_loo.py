@@ -34,7 +34,7 @@ def criterion_at(
     a = P @ Y
     value, by_A = _CRITERIA[name](P, a, Y, w, logdet, problem.fit_intercept)
     by_log_alpha = alpha * float((by_A.diagonal() / w).sum())
-    W = kernel.slopes(s, torch) * by_A
+    W = kernel.slope_at(s, torch) * by_A
     W = torch.where(torch.isfinite(W), W, 0.0)  # a slope may be infinite at s = 0
     by_U = gradient(W, u).cpu().numpy()
     if not (np.isfinite(value) and np.isfinite(by_U).all() and np.isfinite(by_log_alpha)):
@@ -93,7 +93,7 @@ def _solved(A: Any, noise: Any, fit_intercept: bool) -> tuple[Any, float]:
     """P (n, n) and log|A|, with log 1ᵀB1 where there is an intercept; None where A has no root."""
     A.diagonal().add_(noise)
     L, failed = torch.linalg.cholesky_ex(A)
-    if int(failed):
+    if int(failed) or not bool(torch.isfinite(L.diagonal()).all()):
         return None, 0.0
     logdet = 2 * float(L.diagonal().log().sum())
     B = torch.cholesky_inverse(L)

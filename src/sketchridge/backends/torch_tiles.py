@@ -9,8 +9,9 @@ import numpy as np
 import torch
 
 from sketchridge.backends.points import Points
+from sketchridge.backends.slices import slices
 from sketchridge.backends.tall import Tall
-from sketchridge.backends.torch_arrays import TorchArrays, column_units, far, kept, slices
+from sketchridge.backends.torch_arrays import TorchArrays, column_units
 
 __all__ = ["TorchTiles"]
 
@@ -151,7 +152,7 @@ class TorchTiles(TorchArrays):
         left = self._rows(P, "left", dtype)
         right = self._rows(Q, "right", dtype)[cols]
         farthest = getattr(kernel, "reach", np.inf) if dtype == torch.float32 else np.inf
-        far_P, far_Q = far(P), far(Q)[cols]
+        far_P, far_Q = P.far(), Q.far()[cols]
         any_far = bool(far_P.any() and far_Q.any())
 
         def fill(rows: slice, part: slice) -> Any:
@@ -180,7 +181,7 @@ class TorchTiles(TorchArrays):
             lifted = _lifted(U, side) if points.kernel.geometry == "distance" else U
             return lifted.to(dtype)
 
-        return kept(points, ("tiles", side, dtype), make)
+        return points.kept(("tiles", side, dtype), make)
 
 
 def _tile_type(precision: str) -> torch.dtype:

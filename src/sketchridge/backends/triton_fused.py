@@ -27,9 +27,11 @@ import triton
 
 from sketchridge.backends import triton_kernels
 from sketchridge.backends.base import Backend
+from sketchridge.backends.elsewhere import Unreachable
 from sketchridge.backends.points import Points
+from sketchridge.backends.slices import slices
 from sketchridge.backends.tall import Tall
-from sketchridge.backends.torch_arrays import column_units, powers, slices
+from sketchridge.backends.torch_arrays import column_units, powers
 from sketchridge.backends.torch_tiles import TorchTiles
 from sketchridge.backends.triton_points import Pair, padded, paired, pieces
 
@@ -301,7 +303,7 @@ class TritonFused(TorchTiles):
     def _check_device(self) -> None:
         super()._check_device()
         if self._on_the_host and isinstance(triton_kernels.matmul, triton.JITFunction):
-            raise RuntimeError(
+            raise Unreachable(
                 "On the CPU Triton's programs run in its interpreter only: set TRITON_INTERPRET=1 "
                 "before Triton is imported, or use backend='numpy'."
             )

@@ -10,7 +10,6 @@ import triton
 
 from sketchridge.backends.paths import object_at
 from sketchridge.backends.points import Points
-from sketchridge.backends.torch_arrays import far, kept
 from sketchridge.kernels import Kernel
 
 __all__ = ["RANGE", "Pair", "padded", "paired", "pieces"]
@@ -69,7 +68,7 @@ def pieces(A: Any, count: int, dtype: torch.dtype) -> list[Any]:
 
 def _distances(P: Points, Q: Points, operand: torch.dtype) -> Pair | None:
     """For a function of ‖u − v‖²; where it is ``folded``, products are slope·s + shift."""
-    if far(P).any() and far(Q).any():
+    if P.far().any() and Q.far().any():
         return None
     function = _function(P.kernel)
     halves = operand == torch.float16
@@ -186,17 +185,17 @@ def _kept(points: Points, key: Any, make: Any) -> Any:
         points.backend.check_memory(24 * points.U.numel(), what)
         return make()
 
-    return kept(points, ("fused", *key), checked)
+    return points.kept(("fused", *key), checked)
 
 
 def _largest(points: Points) -> float:
     """The largest ‖u‖²."""
-    return kept(points, "largest", lambda: float(_squares(points).max()))
+    return points.kept("largest", lambda: float(_squares(points).max()))
 
 
 def _top(points: Points) -> float:
     """The largest k(u, u), for a function of u·v."""
-    return kept(points, "top", lambda: float(points.kernel.evaluate(_squares(points), torch).max()))
+    return points.kept("top", lambda: float(points.kernel.evaluate(_squares(points), torch).max()))
 
 
 def _unit(points: Points) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sketchridge.kernels.base import FORMS, DistanceKernel, Kernel, ScaledKernel
+from sketchridge.kernels.base import FORMS, DistanceKernel, Kernel
 from sketchridge.kernels.cube import CubicSpline, PeriodicSobolev
 from sketchridge.kernels.custom import Custom, Precomputed, custom_kernel
 from sketchridge.kernels.dot import DotProduct, Linear, Polynomial
@@ -29,7 +29,6 @@ __all__ = [
     "Polynomial",
     "Precomputed",
     "Radial",
-    "ScaledKernel",
     "as_kernel",
     "candidates",
 ]

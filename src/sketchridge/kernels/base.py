@@ -14,8 +14,7 @@ __all__ = [
     "PROGRAMS",
     "DistanceKernel",
     "Kernel",
-    "ScaledKernel",
-    "check_slope",
+    "check_finite_slope",
     "shown",
     "slope_program",
 ]
@@ -131,17 +130,26 @@ class Kernel(ABC):
         return self.unit * self.diagonal(self.coordinates(X))
 
 
-class ScaledKernel(Kernel):
-    """A function of (x − z)/h, with one bandwidth h, one for each feature, or a map (d, k)."""
+class DistanceKernel(Kernel):
+    """κ(s) with κ(0) = 1 and s = ‖u − v‖² of the coordinates, or ‖u − v‖₁, as ``metric`` says.
 
+    The coordinates are (x − center)/h, with one bandwidth h, one for each feature, or a map (d, k).
+
+    >>> from sketchridge.kernels import Laplacian, Radial
+    >>> Radial.metric, Laplacian.metric
+    ('euclidean', 'cityblock')
+    """
+
+    metric: ClassVar[str] = "euclidean"
+    name: str = ""
     bandwidth: float | Array | None
     center: Array | None
 
-    def with_bandwidth(self, bandwidth: float | Array) -> ScaledKernel:
+    def with_bandwidth(self, bandwidth: float | Array) -> DistanceKernel:
         """The same kernel with another bandwidth."""
         return replace(self, bandwidth=bandwidth)  # type: ignore[type-var]
 
-    def fitted(self, X: Array) -> ScaledKernel:
+    def fitted(self, X: Array) -> DistanceKernel:
         """Center on the bulk of the data: squared distances by matrix product need it."""
         center = np.median(X[:: 1 + len(X) // 20_000], axis=0)
         return replace(self, center=center)  # type: ignore[type-var]
@@ -163,19 +171,7 @@ class ScaledKernel(Kernel):
         scale = np.asarray(self.bandwidth, dtype=float)
         return scale if scale.ndim == 2 else np.diag(np.broadcast_to(1 / scale, (d,)))
 
-
-class DistanceKernel(ScaledKernel):
-    """κ(s) with κ(0) = 1 and s = ‖u − v‖² of the coordinates, or ‖u − v‖₁, as ``metric`` says.
-
-    >>> from sketchridge.kernels import Laplacian, Radial
-    >>> Radial.metric, Laplacian.metric
-    ('euclidean', 'cityblock')
-    """
-
-    metric: ClassVar[str] = "euclidean"
-    name: str = ""
-
-    def slopes(self, s: Any, xp: Any) -> Any:
+    def slope_at(self, s: Any, xp: Any) -> Any:
         """κ'(s), for bandwidths that are learned; s is left alone."""
         raise NotImplementedError
 
@@ -194,7 +190,7 @@ def shown(name: str, **parameters: Any) -> str:
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in plain.items())})"
 
 
-def check_slope(kernel: Any, at: float) -> None:
+def check_finite_slope(kernel: Any, at: float) -> None:
     """Raise ValueError unless the kernel's profile has a slope, which is finite at s = ``at``."""
     kind = type(kernel).__name__
     if kernel.slope is None:

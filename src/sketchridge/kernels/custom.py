@@ -43,6 +43,7 @@ class Custom(Kernel):
                 f"The kernel {self.function!r} returned an array of shape {G.shape} for {len(U)} "
                 f"and {len(V)} points; it must return one of shape ({len(U)}, {len(V)})."
             )
+        _check_finite(G, f"The kernel {self.function!r}")
         return G
 
     def diagonal(self, U: Array) -> Array:
@@ -131,9 +132,13 @@ def _some(n: int) -> Array:
     return np.unique(np.linspace(0, n - 1, min(n, _ROWS)).astype(int))
 
 
-def _check_semidefinite(G: Array, what: str) -> None:
+def _check_finite(G: Array, what: str) -> None:
     if not np.isfinite(G).all():
         raise ValueError(f"{what} has NaN or infinity on the data; it must be finite.")
+
+
+def _check_semidefinite(G: Array, what: str) -> None:
+    _check_finite(G, what)
     low, high = np.linalg.eigvalsh((G + G.T) / 2)[[0, -1]]
     asymmetry = np.abs(G - G.T).max()
     if low < -1e-8 * max(high, -low) or asymmetry > 1e-8 * np.abs(G).max():

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchridge.kernels.base import PROGRAMS, Kernel, check_slope, shown, slope_program
+from sketchridge.kernels.base import PROGRAMS, Kernel, check_finite_slope, shown, slope_program
 
 __all__ = ["DotProduct", "Linear", "Polynomial"]
 
@@ -124,7 +124,7 @@ class DotProduct(Kernel):
         return np.eye(d) * (np.sqrt(gamma) / self.scale)
 
     def check_slopes(self) -> None:
-        check_slope(self, 1.0)
+        check_finite_slope(self, 1.0)
 
     def sloped(self) -> DotProduct:
         assert self.slope is not None

@@ -58,5 +58,5 @@ class Laplacian(DistanceKernel):
         s *= -1
         return xp.exp(s, out=s)
 
-    def slopes(self, s: Any, xp: Any) -> Any:
+    def slope_at(self, s: Any, xp: Any) -> Any:
         return -xp.exp(-s)

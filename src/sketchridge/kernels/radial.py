@@ -13,7 +13,7 @@ from sketchridge.kernels.base import (
     FORMS,
     PROGRAMS,
     DistanceKernel,
-    check_slope,
+    check_finite_slope,
     shown,
     slope_program,
 )
@@ -88,12 +88,12 @@ class Radial(DistanceKernel):
     def forms(self) -> tuple[str, ...]:
         return () if self.slope is None else FORMS
 
-    def slopes(self, s: Any, xp: Any) -> Any:
+    def slope_at(self, s: Any, xp: Any) -> Any:
         assert self.slope is not None
         return self.slope(s, xp, *self.parameters)
 
     def check_slopes(self) -> None:
-        check_slope(self, 0.0)
+        check_finite_slope(self, 0.0)
 
     def sloped(self) -> Radial:
         assert self.slope is not None
