@@ -111,9 +111,10 @@ class Encoding:
         numeric = [f.name for f in self.features if f.values is None]
         frame = typed(sheet, numeric, self.id if ids else None)
         for feature in self.categories:
-            known = frame[feature.name].cast(pl.String).is_in(list(feature.values or ()))
+            text = _complete(frame[feature.name], sheet.name)
+            known = text.is_in(list(feature.values or ()))
             if not known.all():
-                new = frame[feature.name].cast(pl.String).filter(~known).unique(maintain_order=True)
+                new = text.filter(~known).unique(maintain_order=True)
                 raise ValueError(
                     f"{shown(feature.name)} has values in {sheet.name} that the campaign's table "
                     f"did not have: {listed(new)}. It knows {listed(feature.values or ())}; a new "
@@ -204,7 +205,9 @@ def _kind(values: pl.Series, file: str, is_category: bool) -> str:
         return "text"
     text = values.cast(pl.String).drop_nulls()
     like = number_like(text)
-    share = like.mean() if len(text) else 0.0
+    if not len(text):
+        return "text"  # which nobody can take for a feature
+    share = like.mean()
     if share == 1:
         return "number"
     if float(share or 0.0) >= 0.5:  # type: ignore[arg-type]
@@ -219,17 +222,22 @@ def _kind(values: pl.Series, file: str, is_category: bool) -> str:
 
 def _feature(frame: pl.DataFrame, name: str, kind: str, scale: bool, file: str) -> Feature:
     if kind == "category":
-        text = frame[name].cast(pl.String)
-        if text.null_count():
-            places = np.flatnonzero(text.is_null().to_numpy())
-            raise ValueError(
-                f"The category {shown(name)} is missing in {named_rows(places)} of {file}: fill "
-                "these cells first."
-            )
-        return Feature(name, values=sorted(text.unique().to_list()))
+        return Feature(name, values=sorted(_complete(frame[name], file).unique().to_list()))
     x = frame[name].cast(pl.Float64).to_numpy()
     spread = float(x.std())
     return Feature(name, float(x.mean()), spread if spread > 0 else 1.0) if scale else Feature(name)
+
+
+def _complete(category: pl.Series, file: str) -> pl.Series:
+    """A category as text. ValueError where it is missing."""
+    text = category.cast(pl.String)
+    if text.null_count():
+        raise ValueError(
+            f"The category {shown(text.name)} is missing in "
+            f"{named_rows(np.flatnonzero(text.is_null().to_numpy()))} of {file}: fill these cells "
+            "first."
+        )
+    return text
 
 
 def typed(sheet: Sheet, numeric: Sequence[str], id_column: str | None) -> pl.DataFrame:

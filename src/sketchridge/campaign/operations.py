@@ -297,14 +297,15 @@ class Campaign:
         table = later_table(path, self.encoding, self.style["decimal"])
         if keep:
             check_kept(table, path)
-        self._check_new(table, path)
-        if not accept:
-            check_range(table.labels(len(self.candidates)), self.encoding)
         about = described(path, table.source, self.encoding)
+        X = table.matrix()
         learner = self.learner
-        self._learner = None  # until all is kept: it would know rows that the store does not
         with self._store.transaction():
-            new = learner.add(table.matrix())
+            self._check_new(table, path)
+            if not accept:
+                check_range(table.labels(len(self.candidates)), self.encoding)
+            self._learner = None  # until all is kept: it would know rows that the store does not
+            new = learner.add(X)
             self._store.attach(about, table.data)
             if len(table.rows):
                 labels = table.labels(int(new[0]))
