@@ -113,10 +113,11 @@ class MemoryStore(Store):
         self._draws = [replace(d, released=d.released or d.id in gone) for d in self._draws]
 
     @_one_at_a_time
-    def tell(self, ids: Array, Y: Array, *, names: Sequence[str] = (), by: str = "") -> None:
+    def tell(self, ids: Array, Y: Array, *, names: Sequence[str] = (), by: str = "") -> int:
         new = new_labels(ids, Y, self._labels, self._width())
         told = zip(ids[new].tolist(), Y[new].tolist(), strict=True)
         self._labels = {**self._labels, **dict(told)}
+        return int(new.sum())
 
     @_one_at_a_time
     def amend(self, ids: Array, Y: Array, *, by: str = "", note: str = "") -> None:

@@ -137,7 +137,7 @@ class Models:
         """The model of all labels there are, or None while they are too few."""
         edition = self._store.edition()
         settled = self._after_the_rounds(edition)
-        labels = len(self._store.labels()[0])
+        labels = self._store.count()
         if labels < LEAST:
             return None
         if settled is not None and labels <= settled.labels:

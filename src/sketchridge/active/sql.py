@@ -213,7 +213,7 @@ class SQLStore(Store):
             one = failures.update().where(failures.c.id == sa.bindparam("of"))
             for_each(connection, one.values(withdrawn=True), ids)
 
-    def tell(self, ids: Array, Y: Array, *, names: Sequence[str] = (), by: str = "") -> None:
+    def tell(self, ids: Array, Y: Array, *, names: Sequence[str] = (), by: str = "") -> int:
         with self._database.writing() as connection:
             known = known_labels(connection, ids, self._database.shown)
             new = new_labels(ids, Y, known, width_of(connection, self._database.shown))
@@ -233,6 +233,7 @@ class SQLStore(Store):
             ]
             if values:
                 connection.execute(labels.insert(), values)
+            return len(values)
 
     def amend(self, ids: Array, Y: Array, *, by: str = "", note: str = "") -> None:
         new = dict(zip(ids.tolist(), Y.tolist(), strict=True))
@@ -302,6 +303,10 @@ class SQLStore(Store):
             Telling(row.id, row.y, row.name or "", row.told_by or "", row.told_at or "")
             for row in found
         ]
+
+    def count(self) -> int:
+        with self._database.reading() as connection:
+            return count_of(connection, labels)
 
     def edition(self) -> int:
         with self._database.reading() as connection:

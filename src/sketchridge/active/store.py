@@ -175,8 +175,9 @@ class Store(ABC):
         """Let points that are pending or failed be asked for again. ValueError if one is not."""
 
     @abstractmethod
-    def tell(self, ids: Array, Y: Array, *, names: Sequence[str] = (), by: str = "") -> None:
-        """Keep labels Y (t, q) and, for those who read the record, the points' names.
+    def tell(self, ids: Array, Y: Array, *, names: Sequence[str] = (), by: str = "") -> int:
+        """Keep labels Y (t, q) and, for those who read the record, the points' names; how many are
+        new.
 
         A point may be told again with the same label; with another one it is a ValueError.
         """
@@ -196,6 +197,10 @@ class Store(ABC):
     @abstractmethod
     def labels(self, start: int = 0) -> tuple[Array, Array]:
         """Ids (t,) and labels (t, q) in the order told, from the ``start``-th on."""
+
+    def count(self) -> int:
+        """How many labels there are."""
+        return len(self.labels()[0])
 
     @abstractmethod
     def edition(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 import threading
 from collections import OrderedDict
 from pathlib import Path
@@ -19,7 +18,7 @@ from sketchridge.campaign.values import number_of
 from sketchridge.sheets.files import Sheet, read_sheet
 from sketchridge.web.entries import count_of
 from sketchridge.web.face import Answer, desk, page, said, who
-from sketchridge.web.files import dropped, stored
+from sketchridge.web.files import drop, dropped, stored
 from sketchridge.web.rows import number
 from sketchridge.web.sentences import for_a_page
 
@@ -53,7 +52,7 @@ class Tables:
             self._kept[key] = path
             old = [self._kept.popitem(last=False)[1] for _ in range(len(self._kept) - _KEPT)]
         for gone in old:
-            shutil.rmtree(gone.parent, ignore_errors=True)
+            drop(gone)
         return key
 
     def get(self, key: str) -> Path:
@@ -67,7 +66,7 @@ class Tables:
         """Remove all."""
         with self._lock:
             for path in self._kept.values():
-                shutil.rmtree(path.parent, ignore_errors=True)
+                drop(path)
             self._kept.clear()
 
 
@@ -83,7 +82,7 @@ def table() -> Response:
     try:
         read_sheet(path)
     except Exception:
-        shutil.rmtree(path.parent, ignore_errors=True)
+        drop(path)
         raise
     return redirect(url_for("start.columns", key=_tables().keep(path)), 303)
 
@@ -147,7 +146,7 @@ def _begun(address: str, path: Path, by: str, settings: dict[str, Any]) -> str:
 
     estimator = SketchedKernelRidge("auto")
     made = Campaign.create(address, path, estimator=estimator, by=by, keep=True, **settings)
-    labels = len(made.store.labels()[0])
+    labels = made.store.count()
     known = f" {labels:,} of them are labeled already." if labels else ""
     return f"A campaign over {len(made.candidates):,} points has begun.{known}"
 
