@@ -111,8 +111,10 @@ class TableRegressor(Through, RegressorMixin, MetaEstimatorMixin, BaseEstimator)
                 f"{len(y) - len(known):,} of {len(y):,} rows have no {shown(name or 'y')}: they "
                 "are not used."
             )
+            if sample_weight is not None:
+                check_consistent_length(y, sample_weight)
+                sample_weight = np.asarray(sample_weight)[known]
             X, y = _rows(X, known), y[known]
-            sample_weight = None if sample_weight is None else np.asarray(sample_weight)[known]
         if len(y) < 2:
             raise ValueError(f"At least two rows with a target are needed, got {len(y)}.")
         encoder = TableEncoder(

@@ -269,6 +269,14 @@ def test_a_feature_may_have_a_true_minus(home, run):
 # Workbooks
 
 
+def test_sheets_of_a_workbook_with_points_have_commas(home, run):
+    """`id;a` with `0.5` is opened right by no spreadsheet."""
+    pl.DataFrame({"id": ["S1", "S2"], "a": [0.5, 1.25]}).write_excel("p.xlsx")
+    run("new", "p.xlsx", "--target", "y")
+    run("ask", "-n", 2, "-o", "s.csv")
+    assert (home / "s.csv").read_text().startswith("id,a,")
+
+
 def workbook(path, rows):
     """Cells that are pairs are formulas with the values that a spreadsheet has kept."""
     import xlsxwriter

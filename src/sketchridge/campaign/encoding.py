@@ -297,4 +297,5 @@ def _series(x: Array, given: pl.Series) -> pl.Series:
 def style_of(sheet: Sheet, encoding: Encoding) -> dict[str, str]:
     """The separator of columns and the mark of decimals in a table, for those like it."""
     numeric = [feature.name for feature in encoding.features if feature.values is None]
-    return {"separator": sheet.separator, "decimal": decimal_of(sheet, numeric)}
+    decimal = decimal_of(sheet, numeric)
+    return {"separator": sheet.separator_beside(decimal), "decimal": decimal}
