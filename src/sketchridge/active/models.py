@@ -359,7 +359,15 @@ def first_kernel(estimator: Estimator, pool: Pool) -> Kernel:
 
 def _median(pool: Any, kernel: ScaledKernel) -> float:
     _check_differ(pool)
-    return tuning.median_bandwidth(pool, kernel)
+    try:
+        return tuning.median_bandwidth(pool, kernel)
+    except ValueError as error:
+        if "identical" not in str(error):
+            raise
+        raise ValueError(
+            "Nearly all candidates have equal features: remove those that repeat, so that others "
+            "are seen among them."
+        ) from None
 
 
 def _check_differ(pool: Any) -> None:
