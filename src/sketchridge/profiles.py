@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sketchridge.columns import cells_of, check_table, kind_of, names_of, numbers_of
-from sketchridge.words import listed, nearest, shown
+from sketchridge.words import no_column
 
 __all__ = ["Along", "along"]
 
@@ -47,9 +47,7 @@ def along(X: Any, feature: int | str, grid: int) -> Along:
     names = names_of(X)
     name = names[_place(feature, len(names))] if not isinstance(feature, str) else feature
     if name not in names:
-        raise ValueError(
-            f"X has no column {shown(name)}; its columns are {listed(names)}.{nearest(name, names)}"
-        )
+        raise ValueError(no_column("X", name, names))
     cells = {each: _cells(X, each) for each in names}
     x = _range(cells[name], grid)
     columns = {each: np.full(len(x), _typical(c), dtype=c.dtype) for each, c in cells.items()}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["listed", "named_rows", "nearest", "shown"]
+__all__ = ["listed", "named_rows", "nearest", "no_column", "shown"]
 
 _LONGEST = 60  # characters of a value
 _MOST = 10  # values in a sentence
@@ -41,6 +41,16 @@ def named_rows(places: Any) -> str:
     more = f" and {len(numbers) - _MOST} more" if len(numbers) > _MOST else ""
     word = "row" if len(numbers) == 1 else "rows"
     return f"{word} {', '.join(numbers[:_MOST])}{more}"
+
+
+def no_column(table: str, name: str, names: Sequence[str], why: str = "") -> str:
+    """That a table has no such column, the columns it has, and which of them may be meant.
+
+    >>> no_column("a.csv", "z", ["size", "y"])
+    "a.csv has no column 'z'; its columns are 'size', 'y'."
+    """
+    known = f"its columns are {listed(names)}.{nearest(name, names)}"
+    return f"{table} has no column {shown(name)}{why}; {known}"
 
 
 def nearest(name: str, names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ import polars as pl
 from sketchridge.campaign.headings import ID, id_column_of, is_target, label_column
 from sketchridge.sheets.cells import WORDS, decimal_of, number_like, numbers
 from sketchridge.sheets.files import Sheet
-from sketchridge.words import listed, named_rows, nearest, shown
+from sketchridge.words import listed, named_rows, no_column, shown
 
 __all__ = [
     "Encoding",
@@ -101,11 +101,8 @@ class Encoding:
             needed = [self.id, *needed]
         missing = [name for name in needed if name not in sheet.frame.columns]
         if missing:
-            raise ValueError(
-                f"{sheet.name} has no column {shown(missing[0])}, which the campaign's table has; "
-                f"its columns are {listed(sheet.frame.columns)}."
-                f"{nearest(missing[0], sheet.frame.columns)}"
-            )
+            why = ", which the campaign's table has"
+            raise ValueError(no_column(sheet.name, missing[0], sheet.frame.columns, why))
         if sheet.frame.is_empty():
             raise ValueError(f"{sheet.name} has a header and no rows: give it one row at least.")
         numeric = [f.name for f in self.features if f.values is None]
@@ -159,10 +156,7 @@ def encoding_of(
     columns = sheet.frame.columns
     for name in (*([] if id_column is None else [id_column]), *ignore, *category):
         if name not in columns:
-            raise ValueError(
-                f"{sheet.name} has no column {shown(name)}; its columns are {listed(columns)}."
-                f"{nearest(name, columns)}"
-            )
+            raise ValueError(no_column(sheet.name, name, columns))
     ours = [name for name in columns if name in (ID, target)] if exact_headings else columns
     id_column = id_column or id_column_of(ours, ignore, sheet.name)
     if target == (id_column or ID):

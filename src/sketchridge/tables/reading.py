@@ -12,7 +12,7 @@ import polars as pl
 
 from sketchridge.sheets.cells import decimal_of, number_like, numbers
 from sketchridge.sheets.files import Sheet, read_sheet
-from sketchridge.words import listed, named_rows, nearest, shown
+from sketchridge.words import listed, named_rows, no_column, shown
 
 __all__ = ["Table", "read_again", "read_table"]
 
@@ -44,10 +44,7 @@ class Table:
     def check_column(self, name: str) -> None:
         """Refuse a name that is no column."""
         if name not in self.frame.columns:
-            raise ValueError(
-                f"{self.name} has no column {shown(name)}; its columns are "
-                f"{listed(self.frame.columns)}.{nearest(name, self.frame.columns)}"
-            )
+            raise ValueError(no_column(self.name, name, self.frame.columns))
 
 
 def read_table(path: Path, *, text: Sequence[str] = (), date_format: str | None = None) -> Table:
