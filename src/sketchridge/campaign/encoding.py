@@ -63,6 +63,11 @@ class Encoding:
         return f"{self.target} [{self.unit}]" if self.unit else self.target
 
     @property
+    def behind(self) -> str:
+        """The unit as it stands behind a number."""
+        return f" {self.unit}" if self.unit else ""
+
+    @property
     def known(self) -> list[str]:
         """Columns that are no labels, whatever their headings."""
         features = [feature.name for feature in self.features]

@@ -18,17 +18,13 @@ from sketchridge.web.files import dropped, received, stored
 from sketchridge.web.rows import number
 from sketchridge.web.sentences import for_a_page
 from sketchridge.web.views import labels_page, measure_page
+from sketchridge.words import counted
 
 __all__ = ["actions"]
 
 actions = Blueprint("act", __name__)
 _SOON = 1.5  # seconds for which a form waits for what it asked for
 _NOTE = 500  # characters of a note
-
-
-def counted(many: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{many:,} {noun}" if many == 1 else f"{many:,} {noun}s"
 
 
 def _note() -> str:

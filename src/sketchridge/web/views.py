@@ -155,7 +155,7 @@ def _prediction_of(now: Campaign, row: int) -> str:
     if made is None or made.mark != model_mark(now) or row >= len(made.value):
         return ""
     found = maps.Predicted(made.value[row : row + 1], now.encoding)
-    unit = f" {now.encoding.unit}" if now.encoding.unit else ""
+    unit = now.encoding.behind
     said = _rounded(found, 0)
     return f"{said['mean']}{unit}, 95% interval {said['low']} to {said['high']}{unit}"
 
@@ -186,7 +186,7 @@ def map_() -> str:
     names = maps.columns_of(now.encoding)
     given = [request.args.get(key, "") for key in "xy"]
     x, y = (g if g in names else names[min(i, len(names) - 1)] for i, g in enumerate(given))
-    made, job, problem = _predictions(now)
+    made, about = _predictions(now)
     drawn: Mapping[str, Any] = {}
     profile = None
     if made is not None:
@@ -204,15 +204,23 @@ def map_() -> str:
         y=y,
         drawn=drawn,
         profile=profile,
-        job=job,
-        problem=problem,
-        fresh=made is not None and made.mark == model_mark(now),
-        notes=[] if made is None else made.notes,
+        **about,
     )
 
 
-def _predictions(now: Campaign) -> tuple[Made | None, Job | None, str]:
-    """The predictions there are, the job that makes newer ones, and what went wrong."""
+def _predictions(now: Campaign) -> tuple[Made | None, dict[str, Any]]:
+    """The predictions there are, and what is to be said of them: the job that makes newer ones,
+    what went wrong, whether they are of all labels, and notes."""
+    made, job, problem = _made_or_job(now)
+    return made, {
+        "job": job,
+        "problem": problem,
+        "fresh": made is not None and made.mark == model_mark(now),
+        "notes": [] if made is None else made.notes,
+    }
+
+
+def _made_or_job(now: Campaign) -> tuple[Made | None, Job | None, str]:
     if now.store.count() < 2:
         return None, None, "There is no model yet: it takes two labels."
     found = desk().predictions(now)
@@ -226,7 +234,7 @@ def _predictions(now: Campaign) -> tuple[Made | None, Job | None, str]:
 def predictions() -> str:
     """What the model says of every candidate."""
     now = campaign()
-    made, job, problem = _predictions(now)
+    made, about = _predictions(now)
     wanted = request.args.get("search", "").strip()
     sort = request.args.get("sort", "name")
     sort = sort if sort in _SORTS else "name"
@@ -243,10 +251,7 @@ def predictions() -> str:
         search=wanted,
         sort=sort,
         sorts=_SORTS,
-        job=job,
-        problem=problem,
-        fresh=made is not None and made.mark == model_mark(now),
-        notes=[] if made is None else made.notes,
+        **about,
     )
 
 
