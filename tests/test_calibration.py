@@ -189,6 +189,16 @@ def test_y_of_another_shape_is_refused(data):
         calibrate(Model(), data[0], data[1][1:])
 
 
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, None])
+def test_what_was_not_observed_is_refused(data, wrong):
+    """It counted as outside of its interval."""
+    X, y = data
+    y = y.astype(object)
+    y[3] = wrong
+    with pytest.raises(ValueError, match="y is missing or infinite in row 3"):
+        calibrate(Model(), X, y)
+
+
 def test_the_report_reads_as_a_table(data):
     text = str(calibrate(Full(), *data, levels=(0.5, 0.95)))
     lines = text.splitlines()

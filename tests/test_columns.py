@@ -47,6 +47,13 @@ def test_numbers(given):
     np.testing.assert_array_equal(numbers_of(cells), [1.5, np.nan])
 
 
+@pytest.mark.parametrize("given", [np.array([1 + 2j, 0]), [1 + 2j, None], np.complex64([1j])])
+def test_complex_numbers_are_no_numbers(given):
+    """Their imaginary parts were dropped."""
+    with pytest.raises(ValueError, match="of the type complex"):
+        kind_of(cells_of({"x": given}, "x"), "x")
+
+
 @pytest.mark.parametrize("given", DATES.values(), ids=DATES)
 def test_dates(given):
     cells = cells_of({"x": given}, "x")

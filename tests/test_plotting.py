@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import matplotlib
@@ -18,16 +17,17 @@ from sklearn.preprocessing import StandardScaler
 
 from sketchridge import ExactKernelRidge, SketchedKernelRidge
 from sketchridge.effect_plots import plot_band, plot_marginal_effects
+from sketchridge.model_plots import plot_effect, plot_influence
 from sketchridge.plotting import (
     new_figure,
     plot_error_curve,
-    plot_estimates,
     plot_interval,
     plot_observed_predicted,
     plot_pool,
     plot_relevance,
     plot_scores,
 )
+from sketchridge.table_regressor import TableRegressor
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
@@ -189,16 +189,25 @@ def test_the_map_of_a_pool_has_every_point_in_its_place(d):
     assert len(plot_pool(X, X[:0], X[:0]).collections) == 1
 
 
-def test_estimates_are_drawn_with_their_intervals():
-    line = {
-        10: SimpleNamespace(mean=2.0, low=1.5, high=3.0),
-        100: SimpleNamespace(mean=1.0, low=0.9, high=1.1),
+@pytest.mark.parametrize("column", ["$x_y_z$", "$c_d_e$"])
+def test_names_and_categories_are_no_mathematics(column):
+    """Matplotlib could not draw them."""
+    rng = np.random.default_rng(0)
+    table = {
+        "$x_y_z$": rng.uniform(size=40),
+        "$c_d_e$": np.array(["$a_b_c$", "$b$", "d"], dtype=object)[np.arange(40) % 3],
     }
-    ax = plot_estimates({"one": line, "other": line}, log=True)
-    assert ax.get_xscale() == ax.get_yscale() == "log"
-    bars = ax.collections[0].get_segments()
-    np.testing.assert_allclose(bars, [[[10, 1.5], [10, 3.0]], [[100, 0.9], [100, 1.1]]])
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one", "other"]
+    target = table["$x_y_z$"] + rng.normal(size=40)
+    model = TableRegressor(SketchedKernelRidge(bandwidth="ard")).fit(table, target)
+    effects = model.marginal_effects()
+    for ax in (
+        plot_interval(model, table, target, feature=column, grid=5),
+        plot_relevance(model),
+        plot_marginal_effects(effects),
+        plot_influence(model),
+        plot_effect(model, column),
+    ):
+        ax.figure.canvas.draw()
 
 
 def test_a_new_figure_is_known_to_nobody_else():

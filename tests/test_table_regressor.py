@@ -136,6 +136,17 @@ def test_rows_without_a_target_are_dropped_with_their_weights():
     np.testing.assert_array_equal(found.predict(TABLE), same.predict(TABLE))
 
 
+@pytest.mark.parametrize("count", [N - 1, N + 30])
+@pytest.mark.filterwarnings("ignore:5 of 70 rows")
+def test_weights_of_another_length_are_refused(count):
+    """Those of the rows with a target were taken, whatever they were of."""
+    y = Y.to_numpy().copy()
+    y[:5] = np.nan
+    for target in (y, Y):
+        with pytest.raises(ValueError, match=f"{count}"):
+            TableRegressor(ExactKernelRidge()).fit(TABLE, target, sample_weight=np.ones(count))
+
+
 @pytest.mark.parametrize(
     ("y", "text"),
     [

@@ -148,8 +148,18 @@ def calibrate(model: Any, X: Any, y: Any, levels: Sequence[float] = LEVELS) -> C
        95.0%   96.0%     0.7%        3.92       4.716
     95% by predicted spread, narrow to wide: 96 97 92 97 94 100 96 94 99 95
     """
-    asked = np.unique(_checked(levels))
     y = np.asarray(y, dtype=float)
+    if not np.isfinite(y).all():
+        bad = int(np.argmin(np.isfinite(y).reshape(len(y), -1).all(axis=1)))
+        raise ValueError(
+            f"y is missing or infinite in row {bad} (counted from 0): leave out what was not "
+            "observed, and the rows of X with it."
+        )
+    return _compared(model, X, y, levels)
+
+
+def _compared(model: Any, X: Any, y: Array, levels: Sequence[float]) -> Calibration:
+    asked = np.unique(_checked(levels))
     limits = [model.predict_interval(X, float(level)) for level in asked]
     lows, highs = (np.array([np.ravel(pair[k]) for pair in limits]) for k in (0, 1))  # (l, t)
     seen = y.ravel()
@@ -201,7 +211,7 @@ def calibrate_left_out(model: Any, levels: Sequence[float] = LEVELS) -> Calibrat
     array([0.5, 0.9])
     """
     found = _LeftOut(model.fitted_)
-    return calibrate(found, None, found.errors, levels)
+    return _compared(found, None, found.errors, levels)
 
 
 class _LeftOut:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from numbers import Number
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ _IDS = ("id", "index", "row", "nr", "no", "number", "key")
 _DAY = np.timedelta64(1, "D") / np.timedelta64(1, "us")
 _NOTHING = ("NAType", "NaTType")  # of pandas, which need not be installed
 _WHAT: dict[type, str] = {
-    Number: "number",
+    Real: "number",
     Decimal: "number",
     np.bool_: "number",
     str: "text",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,8 @@ __all__ = [
     "few_dates",
     "new_figure",
     "new_panels",
+    "plain_label",
+    "predicted_intervals",
 ]
 
 Array = np.ndarray
@@ -56,10 +59,27 @@ def draw_levels(
     )
     ax.vlines(spots, *inner, color=BLUE, alpha=0.7, linewidth=5, label=f"{level} for the mean")
     ax.plot(spots, mean, "o", color="white", markeredgecolor=BLUE, markersize=6, label="mean")
-    short = [text if len(text) <= 14 else text[:13] + "…" for text in map(str, x)]
+    short = [plain_label(t if len(t) <= 14 else t[:13] + "…") for t in map(str, x)]
     turned = max(map(len, short)) * len(short) > 40
     ax.set_xticks(spots, short, rotation=40 * turned, ha="right" if turned else "center")
     ax.margins(x=0.08)
+
+
+def plain_label(name: str) -> str:
+    """A name as a label, in which nothing is taken for mathematics.
+
+    >>> plain_label("cost in $")
+    'cost in \\\\$'
+    """
+    return name.replace("$", r"\$")
+
+
+def predicted_intervals(
+    estimator: Any, X: Any, confidence_level: float
+) -> tuple[Array, Limits, Limits]:
+    """The mean, the interval for the mean and the one for a new observation."""
+    inner = estimator.predict_interval(X, confidence_level, include_noise=False)
+    return estimator.predict(X), inner, estimator.predict_interval(X, confidence_level)
 
 
 def few_dates(ax: Axes) -> None:
@@ -131,11 +151,7 @@ def new_figure(
     columns: int = 1, *, size: tuple[float, float] = (6.4, 4.2)
 ) -> tuple[Figure, list[Axes]]:
     """A figure of panels in a row that no window or global state knows of."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(MISSING) from error
-    figure = Figure(figsize=(size[0] * columns, size[1]), layout="constrained")
+    figure = _imported("figure").Figure(figsize=(size[0] * columns, size[1]), layout="constrained")
     return figure, list(figure.subplots(1, columns, squeeze=False)[0])
 
 
@@ -143,18 +159,22 @@ def axes_for(ax: Axes | None) -> Axes:
     """Those that are given, or those of a new figure."""
     if ax is not None:
         return ax
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(MISSING) from error
-    return pyplot.subplots(layout="constrained")[1]
+    made: Axes = _imported("pyplot").subplots(layout="constrained")[1]
+    return made
 
 
 def new_panels(columns: int) -> list[Axes]:
     """Panels in a row, of a new figure that pyplot shows."""
+    size = (4.2 * columns, 3.6)
+    made = _imported("pyplot").subplots(1, columns, figsize=size, layout="constrained")
+    return list(made[1])
+
+
+def _imported(module: str) -> Any:
+    """A module of matplotlib, or what to do where there is none."""
     try:
-        from matplotlib import pyplot
+        import matplotlib  # noqa: F401, by itself, so that its absence is seen
+
+        return import_module(f"matplotlib.{module}")
     except ImportError as error:
         raise ImportError(MISSING) from error
-    size = (4.2 * columns, 3.6)
-    return list(pyplot.subplots(1, columns, figsize=size, layout="constrained")[1])

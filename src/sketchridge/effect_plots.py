@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sketchridge.answers import ContrastTest, MarginalEffects
-from sketchridge.drawing import BLUE, GRAY
+from sketchridge.drawing import BLUE, GRAY, plain_label
 from sketchridge.plotting import axes_for
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def plot_marginal_effects(
     effect, low, high = (np.reshape(c, (len(effects), -1))[:, target] for c in columns)
     ax = axes_for(ax)
     names = [
-        f"{name}\n(first difference)" if kind != "derivative" else name
+        plain_label(name) + ("" if kind == "derivative" else "\n(first difference)")
         for name, kind in zip(effects.feature, effects.kind, strict=True)
     ]
     for i, name in enumerate(names):

@@ -32,7 +32,7 @@ from sketchridge.columns import (
     why_no_category,
 )
 from sketchridge.notices import warn
-from sketchridge.words import listed, nearest, shown
+from sketchridge.words import listed, nearest, no_column, shown
 
 __all__ = ["MISSING", "OTHER", "PLURAL", "Cycles", "TableEncoder", "level_name"]
 
@@ -386,10 +386,7 @@ def _plain(cells: Array, kind: str, name: str) -> Array:
 def _check_known(asked: Iterable[str], names: list[str]) -> None:
     for name in asked:
         if name not in names:
-            raise ValueError(
-                f"The table has no column {shown(name)}; its columns are {listed(names)}."
-                f"{nearest(name, names)}"
-            )
+            raise ValueError(no_column("The table", name, names))
 
 
 def _reasons(left_out: dict[str, str]) -> str:

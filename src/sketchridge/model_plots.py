@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sketchridge.drawing import BLUE, GRAY, RED, draw_band, draw_levels, few_dates
+from sketchridge.drawing import (
+    BLUE,
+    GRAY,
+    RED,
+    draw_band,
+    draw_levels,
+    few_dates,
+    plain_label,
+    predicted_intervals,
+)
 from sketchridge.pipeline_regressor import with_intervals
 from sketchridge.plotting import axes_for
 from sketchridge.table_regressor import TableRegressor
@@ -16,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "plain_label",
     "plot_effect",
     "plot_errors",
     "plot_influence",
@@ -227,7 +235,7 @@ def plot_effect(
     base = _typical(model, fitted.data.X)
     if encoder.kinds_[column] == "category":
         points = _with(base, encoder.places_[column], np.eye(len(encoder.levels(column))))
-        mean, inner, outer = _answers(model.regressor_, points, confidence_level)
+        mean, inner, outer = predicted_intervals(model.regressor_, points, confidence_level)
         levels = np.array(encoder.levels(column), dtype=object)
         draw_levels(ax, levels, mean, inner, outer, confidence_level)
     else:
@@ -247,7 +255,7 @@ def _draw_curve(
     low, high = (float(np.quantile(seen, q)) for q in (_MARGIN, 1 - _MARGIN))
     grid = np.linspace(low, high, _GRID)
     points = _with(base, place, encoder.encoded(column, grid))
-    mean, inner, outer = _answers(model.regressor_, points, level)
+    mean, inner, outer = predicted_intervals(model.regressor_, points, level)
     x = _dates(grid) if is_date else grid
     draw_band(ax, x, inner, outer, level)
     inside = np.flatnonzero((seen >= low) & (seen <= high))
@@ -260,20 +268,6 @@ def _draw_curve(
     ax.plot(x, mean, color=BLUE, linewidth=2, label="mean")
     if is_date:
         few_dates(ax)
-
-
-def plain_label(name: str) -> str:
-    """A name as a label, in which nothing is taken for mathematics.
-
-    >>> plain_label("cost in $")
-    'cost in \\\\$'
-    """
-    return name.replace("$", r"\$")
-
-
-def _answers(regressor: Any, points: Array, level: float) -> tuple[Any, ...]:
-    inner = regressor.predict_interval(points, level, include_noise=False)
-    return regressor.predict(points), inner, regressor.predict_interval(points, level)
 
 
 def _typical(model: TableRegressor, rows: Array) -> Array:

@@ -14,7 +14,6 @@ from sketchridge.drawing import (
     BLUE,
     GRAY,
     RED,
-    Limits,
     axes_for,
     draw_band,
     draw_coverage,
@@ -24,6 +23,8 @@ from sketchridge.drawing import (
     few_dates,
     new_figure,
     new_panels,
+    plain_label,
+    predicted_intervals,
 )
 from sketchridge.pipeline_regressor import with_intervals
 from sketchridge.profiles import along
@@ -36,7 +37,6 @@ __all__ = [
     "new_figure",
     "plot_calibration",
     "plot_error_curve",
-    "plot_estimates",
     "plot_interval",
     "plot_observed_predicted",
     "plot_pool",
@@ -46,7 +46,6 @@ __all__ = [
 
 Array = np.ndarray
 _MOST = 30  # features in a picture
-_LINES = (BLUE, RED, "#3a8f5c", "#e08e45", "#8d6a9f", "#2e4057", "#7a7a7a", "#4f9dc4")
 
 
 def plot_interval(
@@ -88,7 +87,7 @@ def plot_interval(
     """
     y = _checked(X, y)
     at = along(X, feature, grid)
-    mean, inner, outer = _intervals(with_intervals(estimator), at.points, confidence_level)
+    mean, inner, outer = predicted_intervals(with_intervals(estimator), at.points, confidence_level)
     ax = axes_for(ax)
     if at.is_category:
         place = {level: i for i, level in enumerate(at.x)}
@@ -103,7 +102,7 @@ def plot_interval(
         ax.plot(at.x, mean, color=BLUE, linewidth=2, label="mean")
         if at.x.dtype.kind == "M":
             few_dates(ax)
-    ax.set(xlabel=at.name, ylabel="y")
+    ax.set(xlabel=plain_label(at.name), ylabel="y")
     ax.legend(frameon=False, fontsize="small")
     return ax
 
@@ -135,7 +134,7 @@ def plot_observed_predicted(
         What was drawn on.
     """
     y = _checked(X, y)
-    mean, _, (low, high) = _intervals(with_intervals(estimator), X, confidence_level)
+    mean, _, (low, high) = predicted_intervals(with_intervals(estimator), X, confidence_level)
     inside = (low <= y) & (y <= high)
     ax = axes_for(ax)
     bars = f"{100 * confidence_level:g}% for a new observation"
@@ -235,7 +234,7 @@ def plot_relevance(
     labels = [f"feature {i}" for i in range(len(relevance))] if names is None else list(names)
     order = np.argsort(relevance)[-_MOST:]
     ax = axes_for(ax)
-    ax.barh([labels[i] for i in order], relevance[order], color=BLUE, alpha=0.85)
+    ax.barh([plain_label(labels[i]) for i in order], relevance[order], color=BLUE, alpha=0.85)
     ax.set(xlabel="relevance (share of distances)", xlim=(0, None))
     return ax
 
@@ -334,47 +333,6 @@ def plot_pool(X: Array, labeled: Array, pending: Array, *, ax: Axes | None = Non
     return ax
 
 
-def plot_estimates(
-    series: Mapping[str, Mapping[float, Any]], *, log: bool = False, ax: Axes | None = None
-) -> Axes:
-    """Plot means with their intervals as error bars: a line for each name, a point for each x.
-
-    Parameters
-    ----------
-    series : by name and x, objects with the attributes ``mean``, ``low`` and ``high``.
-    log : logarithmic axes.
-    """
-    ax = axes_for(ax)
-    every = sorted({x for estimates in series.values() for x in estimates})
-    step = 0.0 if log or len(every) < 2 else 0.6 * (every[1] - every[0]) / max(len(series), 1)
-    for k, (name, estimates) in enumerate(series.items()):
-        shift = step * (k - (len(series) - 1) / 2)  # bars of different lines side by side
-        x = [x + shift for x in estimates]
-        mean = [e.mean for e in estimates.values()]
-        bars = [
-            [e.mean - e.low for e in estimates.values()],
-            [e.high - e.mean for e in estimates.values()],
-        ]
-        ax.errorbar(
-            x,
-            mean,
-            bars,
-            color=_LINES[k % len(_LINES)],
-            marker="osD^v"[k % 5],
-            markersize=4,
-            capsize=2.5,
-            linewidth=1.6,
-            label=name,
-        )
-    if log:
-        ax.set(xscale="log", yscale="log")
-    if len(series) > 1:
-        ax.legend(frameon=False, fontsize="small")
-    ax.grid(color="0.93")
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax
-
-
 def _checked(X: Any, y: Any) -> Array:
     """y as floats (t,), with a row of X for each."""
     table = hasattr(X, "columns") or isinstance(X, Mapping)
@@ -386,9 +344,3 @@ def _checked(X: Any, y: Any) -> Array:
             f"and {y.shape}."
         )
     return y
-
-
-def _intervals(estimator: Any, X: Any, confidence_level: float) -> tuple[Array, Limits, Limits]:
-    """The mean, the interval for the mean and the one for a new observation."""
-    inner = estimator.predict_interval(X, confidence_level, include_noise=False)
-    return estimator.predict(X), inner, estimator.predict_interval(X, confidence_level)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sketchridge.columns import cells_of, check_table, kind_of, names_of, numbers_of
-from sketchridge.words import listed, nearest, shown
+from sketchridge.words import no_column
 
 __all__ = ["Along", "along"]
 
@@ -46,9 +47,7 @@ def along(X: Any, feature: int | str, grid: int) -> Along:
     names = names_of(X)
     name = names[_place(feature, len(names))] if not isinstance(feature, str) else feature
     if name not in names:
-        raise ValueError(
-            f"X has no column {shown(name)}; its columns are {listed(names)}.{nearest(name, names)}"
-        )
+        raise ValueError(no_column("X", name, names))
     cells = {each: _cells(X, each) for each in names}
     x = _range(cells[name], grid)
     columns = {each: np.full(len(x), _typical(c), dtype=c.dtype) for each, c in cells.items()}
@@ -86,8 +85,7 @@ def _cells(X: Any, name: str) -> Array:
 
 def _range(cells: Array, grid: int) -> Array:
     if cells.dtype.kind == "O":
-        values, counts = _counted(cells)
-        return values[np.argsort(-counts, kind="stable")[:_LEVELS]]
+        return _by_count(cells)[:_LEVELS]
     if cells.dtype.kind == "M":
         moments = cells[~np.isnat(cells)].astype("datetime64[us]")
         steps = np.linspace(0, 1, grid) * (moments.max() - moments.min()).astype(float)
@@ -97,20 +95,16 @@ def _range(cells: Array, grid: int) -> Array:
 
 def _typical(cells: Array) -> Any:
     if cells.dtype.kind == "O":
-        values, counts = _counted(cells)
-        return values[np.argmax(counts)] if len(values) else None
+        return next(iter(_by_count(cells)), None)
     if cells.dtype.kind == "M":
         known = np.sort(cells[~np.isnat(cells)])
         return known[len(known) // 2] if len(known) else np.datetime64("NaT")
     return np.nanmedian(cells) if not np.isnan(cells).all() else np.nan
 
 
-def _counted(cells: Array) -> tuple[Array, Array]:
-    known = [v for v in cells if v is not None]
-    values = sorted({*known}, key=str)
-    counts = {value: 0 for value in values}
-    for v in known:
-        counts[v] += 1
-    made = np.empty(len(values), dtype=object)
-    made[:] = values
-    return made, np.array(list(counts.values()))
+def _by_count(cells: Array) -> Array:
+    """The values, the most frequent first, and among those as frequent in the order of text."""
+    known = Counter(v for v in cells if v is not None)
+    made = np.empty(len(known), dtype=object)
+    made[:] = sorted(known, key=lambda value: (-known[value], str(value)))
+    return made

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from sketchridge.drawing import new_figure
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Section", "page", "picture", "table"]
+__all__ = ["Section", "drawn", "page", "picture", "table"]
 
 _NUMBER = ' class="number"'
 _SCREEN = 100  # pixels of an inch, on a screen
@@ -70,6 +72,34 @@ def page(title: str, lead: str, sections: Iterable[Section], footer: str = "") -
         f'<body><main><h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p>\n{body}\n'
         f"<footer>{escape(footer)}</footer></main></body></html>\n"
     )
+
+
+def drawn(draw: Callable[[Any], Any], size: tuple[float, float], description: str) -> str:
+    """What a function draws on axes of its own, for a page.
+
+    Parameters
+    ----------
+    draw : callable
+        Called with the axes.
+    size : pair of float
+        Width and height in inches.
+    description : str
+        In words, for those who cannot see it.
+
+    Returns
+    -------
+    html : str
+        A piece of a section.
+
+    Examples
+    --------
+    >>> drawn(lambda ax: ax.plot([1, 2]), (2, 1), "a line")[:8]
+    '<figure>'
+    """
+    figure, (ax,) = new_figure(size=size)
+    draw(ax)
+    ax.spines[["top", "right"]].set_visible(False)
+    return picture(figure, description)
 
 
 def picture(figure: Figure, description: str) -> str:

@@ -15,7 +15,7 @@ from sketchridge.encoder import PLURAL, TableEncoder
 from sketchridge.estimator import SketchedKernelRidge
 from sketchridge.notices import warn
 from sketchridge.through import Through
-from sketchridge.words import listed, nearest, shown
+from sketchridge.words import listed, no_column, shown
 
 __all__ = ["TableRegressor", "make_model", "target_values"]
 
@@ -111,8 +111,10 @@ class TableRegressor(Through, RegressorMixin, MetaEstimatorMixin, BaseEstimator)
                 f"{len(y) - len(known):,} of {len(y):,} rows have no {shown(name or 'y')}: they "
                 "are not used."
             )
+            if sample_weight is not None:
+                check_consistent_length(y, sample_weight)
+                sample_weight = np.asarray(sample_weight)[known]
             X, y = _rows(X, known), y[known]
-            sample_weight = None if sample_weight is None else np.asarray(sample_weight)[known]
         if len(y) < 2:
             raise ValueError(f"At least two rows with a target are needed, got {len(y)}.")
         encoder = TableEncoder(
@@ -271,10 +273,7 @@ def make_model(
     check_table(table)
     names = names_of(table)
     if target not in names:
-        raise ValueError(
-            f"The table has no column {shown(target)}; its columns are {listed(names)}."
-            f"{nearest(target, names)}"
-        )
+        raise ValueError(no_column("The table", target, names))
     others = {name: table[name] for name in names if name != target}
     model = TableRegressor(
         estimator, max_categories=max_categories, category=category, ignore=ignore

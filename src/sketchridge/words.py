@@ -7,9 +7,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
-__all__ = ["listed", "named_rows", "nearest", "shown"]
+__all__ = ["counted", "first_few", "listed", "named_rows", "nearest", "no_column", "shown"]
 
 _LONGEST = 60  # characters of a value
 _MOST = 10  # values in a sentence
@@ -28,19 +26,45 @@ def shown(value: Any) -> str:
     return repr(text)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "point"), counted(2000, "point")
+    ('1 point', '2,000 points')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def first_few(texts: Iterable[str], most: int = _MOST) -> str:
+    """The first few, and how many more there are.
+
+    >>> first_few(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    texts = list(texts)
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
+
+
 def listed(values: Iterable[Any]) -> str:
-    """The first few values, and how many more there are."""
-    values = list(values)
-    more = f" and {len(values) - _MOST} more" if len(values) > _MOST else ""
-    return ", ".join(shown(value) for value in values[:_MOST]) + more
+    """The first few values, quoted, and how many more there are."""
+    return first_few(map(shown, values))
 
 
-def named_rows(places: Any) -> str:
+def named_rows(places: Iterable[int]) -> str:
     """Rows of a table as people count them, from 1 below the header."""
-    numbers = [f"{place + 1:,}" for place in np.asarray(places).tolist()]
-    more = f" and {len(numbers) - _MOST} more" if len(numbers) > _MOST else ""
-    word = "row" if len(numbers) == 1 else "rows"
-    return f"{word} {', '.join(numbers[:_MOST])}{more}"
+    numbers = [f"{place + 1:,}" for place in places]
+    return f"{'row' if len(numbers) == 1 else 'rows'} {first_few(numbers)}"
+
+
+def no_column(table: str, name: str, names: Sequence[str], why: str = "") -> str:
+    """That a table has no such column, the columns it has, and which of them may be meant.
+
+    >>> no_column("a.csv", "z", ["size", "y"])
+    "a.csv has no column 'z'; its columns are 'size', 'y'."
+    """
+    known = f"its columns are {listed(names)}.{nearest(name, names)}"
+    return f"{table} has no column {shown(name)}{why}; {known}"
 
 
 def nearest(name: str, names: Sequence[str]) -> str:

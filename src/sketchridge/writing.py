@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -34,14 +34,12 @@ def write_text(text: str, path: Path, *, force: bool = False) -> None:
 def put(path: Path, write: Callable[[Any], Any], force: bool) -> None:
     """A file that appears at once when it is complete."""
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=path.suffix)
-        temporary = Path(name)
+        temporary = path.with_name(f".{secrets.token_hex(8)}{path.suffix}")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with temporary.open("xb") as file:  # the system applies the umask
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
             if force:
                 os.replace(temporary, path)
             else:
@@ -66,9 +64,3 @@ def _link(temporary: Path, path: Path) -> None:
         if path.exists():
             raise FileExistsError from None
         os.replace(temporary, path)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

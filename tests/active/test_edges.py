@@ -34,6 +34,14 @@ def test_candidates_that_are_all_alike(estimator, pool, words, make_url, tmp_pat
     ActiveLearner(given, pool, batch_size=1)
 
 
+def test_candidates_that_nearly_all_are_alike():
+    """It spoke of a median."""
+    pool = np.zeros((20_000, 2))
+    pool[-1] = 1.0
+    with pytest.raises(ValueError, match="Nearly all candidates have equal features: remove"):
+        ActiveLearner(SketchedKernelRidge(), pool, batch_size=3)
+
+
 @pytest.mark.parametrize("y", [[1e-300, 2e-300], [1.0, -1e-200], [5e-324, 0.0]])
 def test_labels_whose_squares_are_nothing(learner, y):
     """C5: they were kept, and every question after them failed."""

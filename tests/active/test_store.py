@@ -217,6 +217,22 @@ def test_an_empty_database_holds_none(url):
         SQLStore.open(url)
 
 
+def test_the_name_of_a_file_may_have_any_sign(tmp_path):
+    path = tmp_path / "a?b.db"
+    SQLStore(path).begin(SETTINGS, PART)
+    assert SQLStore.open(path).path == path
+    assert path.exists()
+
+
+def test_labels_are_counted(store):
+    assert store.count() == 0
+    assert store.tell(ids(2, 5), Y(1.5, 2.0)) == 2
+    assert store.tell(ids(2, 7), Y(1.5, 2.0)) == 1
+    assert store.count() == 3
+    store.retract(ids(2))
+    assert store.count() == 2
+
+
 def test_a_missing_file_is_not_made(tmp_path):
     path = tmp_path / "nothing.db"
     with pytest.raises(ValueError, match="There is no file"):

@@ -221,6 +221,54 @@ def test_a_full_disk_is_an_error_and_changes_nothing(tmp_path):
     assert told.tolist() == list(range(len(told)))
 
 
+# A store in whose place an older copy is put
+
+
+def copied(source, target):
+    with sqlite3.connect(source) as one, sqlite3.connect(target) as other:
+        one.backup(other)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 2])
+@pytest.mark.parametrize("looked", [False, True])
+def test_a_learner_goes_on_from_an_older_copy(tmp_path, rounds, looked):
+    """`ask` never returned."""
+    now, before = tmp_path / "c.db", tmp_path / "before.db"
+    learner = new(now)
+
+    def work(count):
+        for _ in range(count):
+            ids = learner.ask()
+            learner.tell(ids, np.sin(ids))
+
+    work(rounds)
+    copied(now, before)
+    work(2)
+    if looked:
+        assert len(learner.history_) == rounds + 2
+    copied(before, now)
+    fresh = ActiveLearner.resume(before)
+    assert learner.ask().tolist() == fresh.ask().tolist()
+    assert learner.history_ == fresh.history_
+
+
+def test_an_older_copy_with_fewer_points_is_a_sentence(tmp_path):
+    now, before = tmp_path / "c.db", tmp_path / "before.db"
+    learner = new(now)
+    copied(now, before)
+    learner.add(normal(3, 2))
+    copied(before, now)
+    with pytest.raises(ValueError, match=r"holds 40 points and this learner 43.*resume"):
+        learner.ask()
+
+
+def test_a_draw_that_the_store_refuses_for_no_reason_is_a_sentence(tmp_path, monkeypatch):
+    learner = new(tmp_path / "c.db")
+    monkeypatch.setattr(SQLStore, "claim", lambda *arguments: False)
+    with pytest.raises(ValueError, match="though nothing in it has changed"):
+        learner.ask()
+
+
 # Speed
 
 

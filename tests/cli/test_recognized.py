@@ -4,13 +4,15 @@ question ever goes to another point because a file has changed."""
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
-from sketchridge.active import parts
+from sketchridge.active import ActiveLearner, parts
 from sketchridge.active.sql import SQLStore
-from sketchridge.campaign import candidates, sources
+from sketchridge.campaign import candidates, operations, sources
 from sketchridge.campaign.operations import Campaign
 
 STORE = "sqlite:///campaign.db"
@@ -194,3 +196,67 @@ def test_numbers_as_text_that_are_none(home, run, pieces, cell):
     assert "fault" not in out
     assert f"'{cell}'" in out
     assert "The column 'a' of p.parquet holds" in out
+
+
+# Points without a name
+
+
+def test_points_that_were_added_in_python_give_no_name_to_another(home, run):
+    """Ids of later tables were shifted, and labels went to wrong points."""
+    put(POOL, "pool.csv")
+    run("new", "pool.csv", "--target", "y")
+    put(POOL.with_columns(id="T" + pl.col("id")), "more.csv")
+    ActiveLearner.resume(STORE).add(np.full((3, 1), 0.2))
+    for command in (("add", "more.csv"), ("fail", "S05"), ("ask",)):
+        out = run(*command, code=1)
+        assert "The pool has 3 points that are in none of its tables" in out
+        assert "Continue the campaign in Python with ActiveLearner.resume" in out
+    assert kept()[4] == POINTS + 3
+
+
+def test_two_processes_that_add_the_same_table(home, run, monkeypatch):
+    put(POOL, "pool.csv")
+    run("new", "pool.csv", "--target", "y")
+    put(POOL.with_columns(id="T" + pl.col("id")), "more.csv")
+    one, other = Campaign.open(STORE), Campaign.open(STORE)
+    before = operations.described
+
+    def described(*arguments):
+        """What the first looks at when the second comes between."""
+        monkeypatch.setattr(operations, "described", before)
+        other.add(Path("more.csv"))
+        return before(*arguments)
+
+    monkeypatch.setattr(operations, "described", described)
+    with pytest.raises(ValueError, match="have ids that the pool has already"):
+        one.add(Path("more.csv"))
+    assert kept()[4] == 2 * POINTS
+
+
+def test_names_that_are_there_twice_are_of_no_point(home, run, monkeypatch):
+    put(POOL, "pool.csv")
+    run("new", "pool.csv", "--target", "y")
+    put(POOL, "more.csv")
+    monkeypatch.setattr(Campaign, "_check_new", lambda *arguments: None)
+    run("add", "more.csv")
+    assert "The pool has more than one point 'S05', so that" in run("fail", "S05", code=1)
+
+
+def test_a_category_that_is_missing_in_a_later_table_is_refused(home, run):
+    """It became a row of zeros."""
+    put(POOL.with_columns(b=pl.Series(["x", "y"] * (POINTS // 2))), "pool.csv")
+    run("new", "pool.csv", "--target", "y", "--category", "b")
+    later = pl.DataFrame({"id": ["T1", "T2"], "a": [0.1, 0.2], "lot": "n", "b": ["x", None]})
+    put(later, "more.csv")
+    out = run("add", "more.csv", code=1)
+    assert "The category 'b' is missing in row 2 of more.csv: fill these cells first." in out
+    (home / "l.csv").write_text("id,y\nS01,1\nS02,2\n")
+    run("tell", "l.csv")
+    assert "is missing in row 2 of" in run("predict", "more.csv", "-o", "p.csv", code=1)
+
+
+def test_a_column_without_a_value_is_carried_along(home, run):
+    put(POOL.with_columns(note=pl.lit(None, dtype=pl.String)), "pool.csv")
+    out = run("new", "pool.csv", "--target", "y")
+    assert "1 feature: a" in out
+    assert "carried along to the bench: lot, note" in out

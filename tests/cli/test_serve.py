@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import socket
+import stat
 import sys
+import webbrowser
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -42,6 +46,23 @@ def test_another_host_is_warned_about(run, served, host):
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.5", "::1"])
 def test_this_computer_by_other_names_is_no_danger(run, served, host):
     assert "Warning" not in run("serve", "--host", host)
+
+
+def test_the_key_is_not_among_the_words_that_the_browser_is_called_with(run, served, monkeypatch):
+    """Other users of the computer see those."""
+    opened = []
+
+    def look(address):
+        page = Path(urlsplit(address).path)
+        opened.append((address, page.read_text(), stat.S_IMODE(page.stat().st_mode), page))
+
+    monkeypatch.setattr(webbrowser, "open", look)
+    run("serve", "--open")
+    [(address, text, mode, page)] = opened
+    assert "abc" not in address
+    assert "url=http://127.0.0.1:1/?token=abc" in text
+    assert mode == 0o600
+    assert not page.exists()
 
 
 def test_a_port_that_is_taken(run):

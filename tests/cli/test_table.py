@@ -236,6 +236,39 @@ def test_what_cannot_be_fitted_is_told(home, text, options, sentence):
     assert not Path("model.skops").exists()
 
 
+@pytest.mark.parametrize("first", ["parquet", "csv"])
+def test_files_with_and_without_types_go_together(home, first):
+    """What a .parquet file has as numbers and dates, a .csv file has as text."""
+    frame = sales(3, 40).with_columns(
+        sold=pl.col("sold").cast(pl.Datetime("ms")), new=pl.col("built") > 1980
+    )
+    second = {"parquet": "csv", "csv": "parquet"}[first]
+    write_sheet(frame, Path(f"t.{first}"))
+    run("fit", f"t.{first}", "--target", "price", "--exact")
+    later = frame.drop("price")
+    for name in (f"same.{first}", f"other.{second}"):
+        write_sheet(later, Path(name))
+        run("predict", "model.skops", name, "-o", f"p_{name}")
+    same, other = (read_sheet(Path(f"p_{n}")).frame for n in (f"same.{first}", f"other.{second}"))
+    for name in ("mean", "low", "high"):
+        np.testing.assert_allclose(other[name].cast(float), same[name].cast(float), rtol=1e-9)
+
+
+def test_a_workbook_with_points_is_answered_with_commas(home):
+    """`id;a` with `0.5` is opened right by no spreadsheet."""
+    write_sheet(sales(3, 40), Path("t.xlsx"))
+    run("fit", "t.xlsx", "--target", "price", "--exact")
+    run("predict", "model.skops", "t.xlsx", "-o", "p.csv")
+    assert Path("p.csv").read_text().startswith("sale,sold,")
+    commas = sales(3, 40).with_columns(
+        pl.col("area", "energy", "price").cast(pl.String).str.replace(".", ",", literal=True)
+    )
+    write_sheet(commas, Path("c.xlsx"))
+    run("fit", "c.xlsx", "--target", "price", "--exact", "-o", "c.skops")
+    run("predict", "c.skops", "c.xlsx", "-o", "c.csv")
+    assert Path("c.csv").read_text().startswith("sale;sold;")
+
+
 def test_a_date_format_is_remembered(home):
     days = [f"{1 + i % 12:02d}/{1 + i % 9:02d}/2023" for i in range(30)]
     rows = "".join(f"{day},{i % 7},{i}\n" for i, day in enumerate(days))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
+
 import polars as pl
 import pytest
 
 from sketchridge.active.sql import SQLStore
+from sketchridge.campaign import sources
 from sketchridge.campaign.operations import Campaign
 
 STORE = "sqlite:///campaign.db"
@@ -65,6 +68,19 @@ def test_known_labels_may_have_their_unit_in_the_cell(home, run):
     assert labels() == {"S1": 5.0, "S2": 6.0}
     out = run("add", write(home, "m.csv", "id,a,y\nT1,0.5,7 g/L\n"), code=1)
     assert "has labels with 'g/L' behind the number" in out
+
+
+@pytest.mark.parametrize("cell", ["5 mm", "5mm", "5 m m"])
+def test_a_unit_that_ends_like_ours_is_another(home, run, cell):
+    """5 mm was stored as 5 m."""
+    run("new", write(home, "p.csv", POINTS), "--target", "y", "--unit", "m")
+    unit = cell.removeprefix("5").strip()
+    out = run("tell", write(home, "l.csv", f"id,y\nS00,{cell}\n"), code=1)
+    assert f"has labels with '{unit}' behind the number, but 'y' is expected in m" in out
+    run("tell", write(home, "l.csv", "id,y\nS00,7 m\n"))
+    out = run("amend", "S00", cell, code=1)
+    assert f"is no finite number in m: convert it, and leave '{unit}' out" in out
+    assert labels() == {"S00": 7.0}
 
 
 # Commas and points
@@ -169,6 +185,52 @@ def test_a_goal_below_zero_is_no_option(home, run):
     assert "Goal: target -3" in run("status")
 
 
+def test_a_typed_point_that_may_be_one_of_thousands_is_asked_about(home, run):
+    """As on a sheet of the same campaign."""
+    run("new", write(home, "p.csv", COMMAS), "--target", "y")
+    run("tell", write(home, "l.csv", "id;y\nS04;1\n"))
+    out = run("amend", "S04", "1.500", code=1)
+    assert "'1.500' may be 1500 or 1,500: type it without the point" in out
+    run("amend", "S04", "1,500")
+    assert labels() == {"S04": 1.5}
+
+
+# What else stands in a Parquet file
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ([datetime.date(2024, 1, 31), None], "The column 'y' of l.parquet holds Date, which is no"),
+        ([datetime.timedelta(hours=1), None], "holds Duration(time_unit='us'), which is no label"),
+        ([b"5", None], "holds Binary, which is no label: write numbers."),
+        ([[1.0], None], "holds List(Float64), which is no label"),
+        (pl.Series(["high", None], dtype=pl.Categorical), "in row 1 ('S00: high')"),
+    ],
+)
+def test_what_is_no_number_is_no_label(home, run, begun, values, sentence):
+    """Dates were stored as days since 1970."""
+    pl.DataFrame({"id": ["S00", "S01"], "y": values}).write_parquet("l.parquet")
+    assert sentence in run("tell", "l.parquet", code=1)
+    assert labels() == {}
+
+
+def test_labels_of_a_large_table_are_read_as_those_of_a_small_one(home, run, monkeypatch):
+    monkeypatch.setattr(sources, "_LARGE", 0)
+    table = pl.DataFrame({"id": ["S0", "S1"], "a": [0.1, 0.5]})
+
+    def new(*labels):
+        table.with_columns(pl.Series("y", labels)).write_parquet("p.parquet")
+        return run("new", "p.parquet", "--target", "y", "--unit", "m", code=1)
+
+    assert "has labels with 'mm' behind the number" in new("5 mm", None)
+    assert "The target 'y' is not a number in row 1" in new(True, None)
+    assert "holds Date, which is no label" in new(datetime.date(2024, 1, 31), None)
+    table.with_columns(y=pl.Series(["5 m", None])).write_parquet("p.parquet")
+    run("new", "p.parquet", "--target", "y", "--unit", "m")
+    assert labels() == {"S0": 5.0}
+
+
 # True and false
 
 
@@ -205,6 +267,14 @@ def test_a_feature_may_have_a_true_minus(home, run):
 
 
 # Workbooks
+
+
+def test_sheets_of_a_workbook_with_points_have_commas(home, run):
+    """`id;a` with `0.5` is opened right by no spreadsheet."""
+    pl.DataFrame({"id": ["S1", "S2"], "a": [0.5, 1.25]}).write_excel("p.xlsx")
+    run("new", "p.xlsx", "--target", "y")
+    run("ask", "-n", 2, "-o", "s.csv")
+    assert (home / "s.csv").read_text().startswith("id,a,")
 
 
 def workbook(path, rows):

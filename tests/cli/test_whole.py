@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 
@@ -135,3 +137,32 @@ def test_a_table_without_differences_is_a_sentence(home, run, rows):
     assert "candidate" in out
     assert "bandwidth" not in out
     assert not (home / "campaign.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "answer"),
+    [
+        ("amend", ("A", "7"), (5.0, 7.0)),
+        ("amend_table", (Path("l.csv"),), 1),
+        ("fail", (["C"],), []),
+        ("release", (None,), 1),
+    ],
+)
+def test_what_is_said_of_a_change_is_of_it(home, run, monkeypatch, method, arguments, answer):
+    """What others do at the same time waits until it is made."""
+    (home / "pool.csv").write_text(POOL)
+    (home / "l.csv").write_text("id,y\nA,8\n")
+    run("new", "pool.csv", "--target", "y")
+    run("ask", "-n", 1)
+    campaign = Campaign.open(STORE)
+    inside = []
+    for name in ("amend", "fail", "release"):
+        real = getattr(SQLStore, name)
+
+        def watched(self, *given, real=real, **options):
+            inside.append(getattr(self._database._inside, "connection", None) is not None)
+            return real(self, *given, **options)
+
+        monkeypatch.setattr(SQLStore, name, watched)
+    assert getattr(campaign, method)(*arguments) == answer
+    assert inside == [True]

@@ -3,16 +3,20 @@ sentences, and never a trace of Python."""
 
 from __future__ import annotations
 
+import io
 import sqlite3
 import time
 
 import numpy as np
 import pytest
 from webpage import OWN, POINTS, PORT, Browser, read, start, table
+from werkzeug.datastructures import FileStorage
 
 from sketchridge.campaign.operations import Campaign
 from sketchridge.web import desk as desk_of
+from sketchridge.web import server
 from sketchridge.web.desk import Desk
+from sketchridge.web.files import drop, dropped, stored
 from sketchridge.web.guard import Guard
 from sketchridge.web.server import make_app
 
@@ -99,9 +103,45 @@ def test_a_job_that_fails_says_so_and_the_next_one_works(page, monkeypatch):
 
 def test_a_large_file_is_refused(page):
     page.app.config["MAX_CONTENT_LENGTH"] = 10_000
-    answer = page.post("/upload", {"file": (__import__("io").BytesIO(b"x" * 20_000), "a.csv")})
+    answer = page.post("/upload", {"file": (io.BytesIO(b"x" * 20_000), "a.csv")})
     assert answer.status_code == 413
     assert "use it from the terminal" in read(answer)
+
+
+def test_the_server_itself_takes_no_endless_file(monkeypatch, address):
+    """It would keep up to 1 GiB of anybody's before the token is looked at."""
+    given = {}
+
+    class Server:
+        def run(self):
+            pass
+
+        def close(self):
+            given["sockets"][0].close()
+
+    monkeypatch.setattr(
+        server, "create_server", lambda app, **options: given.update(options) or Server()
+    )
+    server.serve(address, ready=lambda text: None)
+    assert given["max_request_body_size"] == 2**27
+
+
+@pytest.mark.parametrize(
+    "name", ["D:evil.csv", "D:\\evil.csv", "..\\evil.csv", "../evil.csv", "C:/x/evil.csv"]
+)
+def test_a_file_is_kept_in_its_own_folder(name):
+    path = stored(FileStorage(io.BytesIO(b"x"), filename=name))
+    assert path.name == "evil.csv"
+    assert path.read_bytes() == b"x"
+    drop(path)
+    assert not path.parent.exists()
+
+
+def test_no_other_folder_is_removed(tmp_path):
+    (tmp_path / "theirs.csv").write_text("x")
+    with dropped(tmp_path / "theirs.csv"):
+        pass
+    assert (tmp_path / "theirs.csv").exists()
 
 
 @pytest.mark.parametrize(

@@ -56,9 +56,11 @@ def test_a_campaign_starts_from_an_uploaded_table(empty, tmp_path):
         ({"new_target": "y", "target": "ph"}, "Say what is measured"),
         ({"new_target": "y", "low": "5", "high": "1"}, "must be below the largest"),
         ({"new_target": "y", "low": "x"}, "The range needs numbers"),
+        ({"new_target": "y", "high": "1,000"}, "may be 1000 or 1.000: type it without the comma"),
+        ({"new_target": "y", "goal": "target", "value": "1,000"}, "may be 1000 or 1.000"),
+        ({"new_target": "y", "goal": "target", "value": "x"}, "is no finite number"),
         ({"new_target": "y", "batch": "0"}, "Ask for 1 to 1,000 points at a time, not '0'"),
         ({"new_target": "y", "goal": "target"}, "To come near a value, give that value too."),
-        ({"new_target": "y", "goal": "target", "value": "x"}, "target"),
         ({"new_target": "y", "goal": "nonsense"}, "nonsense"),
         ({"new_target": "y", "id": "solvent"}, "choose another column of names"),
     ],
@@ -88,10 +90,44 @@ def test_points_are_asked_for_once_however_often_the_form_is_sent(page):
     form = {"n": "4", "once": "one-key"}
     first = page.send("/ask", form)
     page.idle()
-    assert "already" not in first
-    assert "These points were asked for already" in page.send("/ask", form)
+    assert "4 more points to measure are in the list." in first
+    assert "4 more points to measure are in the list." in page.send("/ask", form)
     assert len(page.store.pending()) == 4
     assert all(page.name(row) in read(page.get("/")) for row in page.store.pending())
+
+
+def test_a_form_that_is_sent_twice_says_why_it_failed(page, monkeypatch):
+    def fail(self, n=None):
+        raise ValueError("The pool is exhausted.")
+
+    monkeypatch.setattr(Campaign, "ask", fail)
+    form = {"n": "4", "once": "one-key"}
+    for _ in range(2):
+        assert "The pool is exhausted." in page.send("/ask", form)
+        page.idle()
+
+
+def test_a_refused_form_stays_on_its_page_of_a_long_table(page):
+    """The live update took the rows of the first page."""
+    page.ask(40)
+    for rows, path, field in ((page.store.pending(), "/tell", "label"), ([], "/amend", "amend")):
+        rows = rows if len(rows) else page.store.labels()[0]
+        answer = page.post(f"{path}?leaf=2&search=S", {f"{field}-{rows[0]}": "x"})
+        assert answer.status_code == 422
+        at = "/" if path == "/tell" else "/labels"
+        assert f'data-at="{at}?leaf=2&amp;search=S"' in answer.get_data(as_text=True)
+        assert page.get(f"{path}?leaf=2").headers["Location"] == f"{at}?leaf=2"
+        page.post("/tell", {f"label-{row}": "5" for row in page.store.pending()})
+
+
+def test_a_refused_correction_of_a_label_that_is_gone_is_shown(page):
+    row = page.ask(2)[0]
+    name = page.name(row)
+    page.post("/tell", {f"label-{row}": "5"})
+    page.desk.campaign().retract([name])
+    told = page.send("/amend", {f"amend-{row}": "6,5", f"was-{row}": "5"})
+    assert "Typed, but not in this list any more" in told
+    assert f"{name} 6,5 nothing:" in told
 
 
 @pytest.mark.parametrize("n", ["", "0", "-1", "1.5", "abc", "1001", "9" * 400, "1e3", "٣", "１"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from html.parser import HTMLParser
 
 import pytest
@@ -30,6 +31,25 @@ def test_nothing_is_seen_without_the_token(locked):
         assert answer.status_code == 401
         assert "needs the address that the terminal printed" in read(answer)
         assert "yield" not in read(answer)
+
+
+def test_strangers_do_not_read_what_is_being_done(locked):
+    """Titles of jobs stood on the pages that refuse them."""
+    ended = threading.Event()
+    job = locked.desk.worker.do("Adding the candidates of secret.csv", ended.wait)
+    try:
+        for answer in (locked.get("/"), locked.get("/", Host="evil.example")):
+            assert answer.status_code in (401, 421)
+            assert "secret" not in read(answer)
+    finally:
+        ended.set()
+        assert job.wait(10)
+
+
+def test_a_host_may_be_written_in_capitals(address):
+    app = make_app(Desk(address), Guard("Lab-PC", PORT))
+    answer = app.test_client().get("/", base_url=f"http://lab-pc:{PORT}")
+    assert answer.status_code == 401
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "ä", "\ud800"])

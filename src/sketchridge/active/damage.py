@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sketchridge.active.store import some
+from sketchridge.words import first_few
 
 __all__ = [
     "check_rows",
@@ -49,7 +49,7 @@ def check_rows(rows: Sequence[Any], store: str) -> None:
     kind = "correction" if hasattr(wrong[0], "old") else "label"
     kinds, are = (kind, "is") if len(names) == 1 else (f"{kind}s", "are")
     told = "it was" if len(names) == 1 else "they were"
-    raise damaged(store, f"the {kinds} of {some(names)} {are} not as {told} written")
+    raise damaged(store, f"the {kinds} of {first_few(names)} {are} not as {told} written")
 
 
 def _is_right(row: Any) -> bool:

@@ -63,7 +63,8 @@ class Database:
         if self.engine.dialect.name != "sqlite":
             return None
         name = str(self.engine.url.database)
-        return Path(name.removeprefix("file:").partition("?")[0])
+        is_address = name.startswith("file:")
+        return Path(name.removeprefix("file:").partition("?")[0] if is_address else name)
 
     def check(self) -> None:
         """ValueError where the pages of an SQLite file do not go together."""

@@ -265,9 +265,16 @@ class ActiveLearner(Looking, Correcting):
         (3, 3)
         """
         n = self._checked_number(n)
+        before: tuple[Model | None, Array] | None = None
         while True:
             model = self._drawing_model()
             rows = self.open_ids_
+            if before is not None and before[0] is model and np.array_equal(before[1], rows):
+                raise ValueError(
+                    "The store refuses what this learner draws, though nothing in it has changed: "
+                    "was another copy put in its place? Continue it with ActiveLearner.resume."
+                )
+            before = model, rows
             choice = self._choice(model, rows, n)
             made = make(choice.ids, choice.probabilities)
             if self._handed_out(model, rows, choice):

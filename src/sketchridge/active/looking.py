@@ -14,7 +14,7 @@ from sketchridge.active.parts import grown
 from sketchridge.active.pool import Pool
 from sketchridge.active.record import Record
 from sketchridge.active.settings import Estimator
-from sketchridge.active.stopping import StopRule
+from sketchridge.active.stopping import StopRule, reasons_to_stop
 
 __all__ = ["Looking"]
 
@@ -41,15 +41,13 @@ class Looking(Record):
         """
         labels = len(self.labeled_ids_)
         failed = len(self.failed_ids_)
-        finished = labels + failed == len(self._current_pool())
+        size = len(self._current_pool())
         history = self.history_ if any(rule.needs_rounds for rule in self._stop) else []
-        wanted = any(rule.needs_scores for rule in self._stop) and not finished
+        wanted = any(rule.needs_scores for rule in self._stop) and labels + failed < size
         if wanted and history and "mean_score" not in history[-1]:
             model = self._existing_model()
             history[-1] |= self._models.scored(model).summary(self.open_ids_)
-        every = f"every point of the pool is labeled{' or failed' if failed else ''}"
-        reasons = [every] if finished else []
-        reasons += [reason for rule in self._stop if (reason := rule.reason(labels, history))]
+        reasons = reasons_to_stop(self._stop, labels, failed, size, history)
         self.stop_reason_ = "; ".join(reasons)
         return bool(reasons)
 

@@ -18,7 +18,9 @@ from sketchridge.active.store import (
     Part,
     Round,
     Store,
-    check_each,
+    check_free_to_release,
+    check_labeled,
+    check_unlabeled,
     check_width,
     new_labels,
     now,
@@ -98,12 +100,7 @@ class MemoryStore(Store):
 
     @_one_at_a_time
     def release(self, ids: Array) -> None:
-        check_each(
-            ids,
-            np.concatenate([self.pending(), self.failed()]),
-            "Only points that were asked for and not told yet, or that failed, can be released; "
-            "{ids} are not pending.",
-        )
+        check_free_to_release(ids, self.pending(), self.failed())
         self._give_back(ids)
         gone = set(ids.tolist())
         self._failures = [replace(f, withdrawn=f.withdrawn or f.id in gone) for f in self._failures]
@@ -113,25 +110,22 @@ class MemoryStore(Store):
         self._draws = [replace(d, released=d.released or d.id in gone) for d in self._draws]
 
     @_one_at_a_time
-    def tell(self, ids: Array, Y: Array, *, names: Sequence[str] = (), by: str = "") -> None:
+    def tell(self, ids: Array, Y: Array, *, names: Sequence[str] = (), by: str = "") -> int:
         new = new_labels(ids, Y, self._labels, self._width())
         told = zip(ids[new].tolist(), Y[new].tolist(), strict=True)
         self._labels = {**self._labels, **dict(told)}
+        return int(new.sum())
 
     @_one_at_a_time
     def amend(self, ids: Array, Y: Array, *, by: str = "", note: str = "") -> None:
-        self._check_labeled(ids, "amended")
+        check_labeled(ids, self._labels, "amended")
         check_width(Y, self._width())
         self._change(dict(zip(ids.tolist(), Y.tolist(), strict=True)), by, note)
 
     @_one_at_a_time
     def retract(self, ids: Array, *, by: str = "", note: str = "") -> None:
-        self._check_labeled(ids, "taken back")
+        check_labeled(ids, self._labels, "taken back")
         self._change(dict.fromkeys(ids.tolist()), by, note)
-
-    def _check_labeled(self, ids: Array, what: str) -> None:
-        labeled = np.array(list(self._labels), dtype=np.int64)
-        check_each(ids, labeled, f"Only labels that were told can be {what}; {{ids}} have none.")
 
     def _change(self, new: dict[int, list[float] | None], by: str, note: str) -> None:
         at = now()
@@ -146,12 +140,7 @@ class MemoryStore(Store):
 
     @_one_at_a_time
     def fail(self, ids: Array, *, by: str = "", note: str = "") -> None:
-        labeled = np.isin(ids, list(self._labels))
-        check_each(
-            ids[labeled],
-            ids[~labeled],
-            "{ids} are labeled, and so were measured: amend such a label or take it back.",
-        )
+        check_unlabeled(ids, self._labels)
         self._give_back(ids)
         new = np.setdiff1d(ids, self.failed()).tolist()
         self._failures = self._failures + [Failure(i, note, by, now()) for i in new]

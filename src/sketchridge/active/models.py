@@ -137,7 +137,7 @@ class Models:
         """The model of all labels there are, or None while they are too few."""
         edition = self._store.edition()
         settled = self._after_the_rounds(edition)
-        labels = len(self._store.labels()[0])
+        labels = self._store.count()
         if labels < LEAST:
             return None
         if settled is not None and labels <= settled.labels:
@@ -200,6 +200,7 @@ class Models:
     def _after_the_rounds(self, edition: int) -> Model | None:
         """The settled model, brought up to the rounds in the store one by one, from the last that
         started afresh."""
+        self._forget_lost_rounds()
         self._steps = [*self._steps, *self._store.rounds(len(self._steps))]
         steps = [step for step in self._steps if step.edition == edition]
         if self._settled is not None and self._settled.step.edition != edition:
@@ -220,6 +221,17 @@ class Models:
                 self._missing[step.number] = metrics_of(model)
             self.settle(model)
         return self._settled
+
+    def _forget_lost_rounds(self) -> None:
+        """Begin again where the last round is not in the store: an older copy was put back."""
+        last = self._steps[-1] if self._steps else None
+        last = last if self._settled is None else self._settled.step
+        if last is None:
+            return
+        found = self._store.rounds(last.number)
+        if not found or replace(found[0], metrics=last.metrics) != last:
+            self._steps, self._missing = [], {}
+            self._settled = self._ahead = None
 
     @property
     def _starts_afresh(self) -> bool:
@@ -347,7 +359,15 @@ def first_kernel(estimator: Estimator, pool: Pool) -> Kernel:
 
 def _median(pool: Any, kernel: DistanceKernel) -> float:
     _check_differ(pool)
-    return tuning.median_bandwidth(pool, kernel)
+    try:
+        return tuning.median_bandwidth(pool, kernel)
+    except ValueError as error:
+        if "identical" not in str(error):
+            raise
+        raise ValueError(
+            "Nearly all candidates have equal features: remove those that repeat, so that others "
+            "are seen among them."
+        ) from None
 
 
 def _check_differ(pool: Any) -> None:

@@ -54,8 +54,14 @@ def stored_pool(store: Store, given: Any = None) -> tuple[Pool, list[Array]]:
 
 def grown(pool: Pool, store: Store) -> Pool:
     """The pool with what other processes have added to it."""
-    if store.size() == len(pool):
+    size = store.size()
+    if size == len(pool):
         return pool
+    if size < len(pool):
+        raise ValueError(
+            f"The store holds {size} points and this learner {len(pool)}: an older copy was put in "
+            "its place. Continue it with ActiveLearner.resume."
+        )
     for part in store.parts(len(pool.fingerprints)):
         if part.points is None:
             raise ValueError(

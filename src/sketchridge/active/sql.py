@@ -40,7 +40,9 @@ from sketchridge.active.store import (
     Round,
     Store,
     Telling,
-    check_each,
+    check_free_to_release,
+    check_labeled,
+    check_unlabeled,
     check_width,
     new_labels,
     now,
@@ -182,10 +184,9 @@ class SQLStore(Store):
             values = {"number": newest, "about": dict(about), "data": data}
             connection.execute(kept_files.insert().values(values))
 
-    def files(self, start: int = 0) -> list[tuple[dict[str, Any], bytes | None]]:
+    def files(self) -> list[tuple[dict[str, Any], bytes | None]]:
         """What the parts of the pool came from, in order."""
-        query = kept_files.select().where(kept_files.c.number >= start)
-        found = self._all(query.order_by(kept_files.c.number))
+        found = self._all(kept_files.select().order_by(kept_files.c.number))
         return [(row.about, row.data) for row in found]
 
     # Points and labels
@@ -203,17 +204,12 @@ class SQLStore(Store):
 
     def release(self, ids: Array) -> None:
         with self._database.writing() as connection:
-            check_each(
-                ids,
-                np.concatenate([pending_ids(connection), failed_ids(connection)]),
-                "Only points that were asked for and not told yet, or that failed, can be "
-                "released; {ids} are not pending.",
-            )
+            check_free_to_release(ids, pending_ids(connection), failed_ids(connection))
             give_back(connection, ids)
             one = failures.update().where(failures.c.id == sa.bindparam("of"))
             for_each(connection, one.values(withdrawn=True), ids)
 
-    def tell(self, ids: Array, Y: Array, *, names: Sequence[str] = (), by: str = "") -> None:
+    def tell(self, ids: Array, Y: Array, *, names: Sequence[str] = (), by: str = "") -> int:
         with self._database.writing() as connection:
             known = known_labels(connection, ids, self._database.shown)
             new = new_labels(ids, Y, known, width_of(connection, self._database.shown))
@@ -233,6 +229,7 @@ class SQLStore(Store):
             ]
             if values:
                 connection.execute(labels.insert(), values)
+            return len(values)
 
     def amend(self, ids: Array, Y: Array, *, by: str = "", note: str = "") -> None:
         new = dict(zip(ids.tolist(), Y.tolist(), strict=True))
@@ -256,8 +253,7 @@ class SQLStore(Store):
         """Put on record that labels change."""
         ids = np.array(list(new), dtype=np.int64)
         known = known_labels(connection, ids, self._database.shown)
-        sentence = f"Only labels that were told can be {what}; {{ids}} have none."
-        check_each(ids, np.array(list(known), dtype=np.int64), sentence)
+        check_labeled(ids, known, what)
         made = {"note": note, "changed_by": by, "changed_at": now()}
         values = [
             {
@@ -275,14 +271,7 @@ class SQLStore(Store):
 
     def fail(self, ids: Array, *, by: str = "", note: str = "") -> None:
         with self._database.writing() as connection:
-            labeled = np.array(
-                list(known_labels(connection, ids, self._database.shown)), dtype=np.int64
-            )
-            check_each(
-                labeled,
-                np.setdiff1d(ids, labeled),
-                "{ids} are labeled, and so were measured: amend such a label or take it back.",
-            )
+            check_unlabeled(ids, known_labels(connection, ids, self._database.shown))
             give_back(connection, ids)
             made = {"note": note, "failed_by": by, "failed_at": now()}
             new = np.setdiff1d(ids, failed_ids(connection)).tolist()
@@ -302,6 +291,10 @@ class SQLStore(Store):
             Telling(row.id, row.y, row.name or "", row.told_by or "", row.told_at or "")
             for row in found
         ]
+
+    def count(self) -> int:
+        with self._database.reading() as connection:
+            return count_of(connection, labels)
 
     def edition(self) -> int:
         with self._database.reading() as connection:

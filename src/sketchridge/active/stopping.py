@@ -18,6 +18,7 @@ __all__ = [
     "ScoreBelow",
     "StopRule",
     "as_stop_rules",
+    "reasons_to_stop",
     "stop_rules_from",
     "to_settings",
 ]
@@ -73,20 +74,6 @@ class Budget(StopRule):
         check_count("The budget of labels", self.labels)
 
     def reason(self, labels: int, history: History) -> str:
-        """Why to stop with so many labels, or an empty string.
-
-        Parameters
-        ----------
-        labels : int
-            How many there are.
-        history : list of dict
-            `history_` of the learner.
-
-        Returns
-        -------
-        reason : str
-            Empty where there is none.
-        """
         return f"{labels} labels of a budget of {self.labels}" if labels >= self.labels else ""
 
 
@@ -125,20 +112,6 @@ class ScoreBelow(StopRule):
             )
 
     def reason(self, labels: int, history: History) -> str:
-        """Why to stop with so many labels, or an empty string.
-
-        Parameters
-        ----------
-        labels : int
-            How many there are.
-        history : list of dict
-            `history_` of the learner.
-
-        Returns
-        -------
-        reason : str
-            Empty where there is none.
-        """
         score = history[-1].get(f"{self.statistic}_score") if history else None
         below = score is not None and score < self.threshold
         return (
@@ -177,20 +150,6 @@ class NoImprovement(StopRule):
             )
 
     def reason(self, labels: int, history: History) -> str:
-        """Why to stop with so many labels, or an empty string.
-
-        Parameters
-        ----------
-        labels : int
-            How many there are.
-        history : list of dict
-            `history_` of the learner.
-
-        Returns
-        -------
-        reason : str
-            Empty where there is none.
-        """
         errors = [row["loo_error"] for row in history if "loo_error" in row]
         if len(errors) <= self.rounds:
             return ""
@@ -221,6 +180,15 @@ def as_stop_rules(stop: Any) -> list[StopRule]:
     if any(isinstance(rule, ScoreBelow) and rule.threshold == inf for rule in rules):
         raise ValueError("The threshold of ScoreBelow must be finite; every score is below inf.")
     return rules
+
+
+def reasons_to_stop(
+    rules: Iterable[StopRule], labels: int, failed: int, size: int, history: History
+) -> list[str]:
+    """Why to stop with so many points of a pool labeled or failed."""
+    every = f"every point of the pool is labeled{' or failed' if failed else ''}"
+    found = [rule.reason(labels, history) for rule in rules]
+    return [reason for reason in [every if labels + failed == size else "", *found] if reason]
 
 
 def to_settings(rules: Iterable[StopRule]) -> list[dict[str, Any]]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+
+from sketchridge.words import first_few
 
 __all__ = [
     "Change",
@@ -23,10 +25,12 @@ __all__ = [
     "Store",
     "Telling",
     "check_each",
+    "check_free_to_release",
+    "check_labeled",
+    "check_unlabeled",
     "check_width",
     "new_labels",
     "now",
-    "some",
 ]
 
 Array = np.ndarray
@@ -132,7 +136,7 @@ class Refused(ValueError):
         if len(self.ids) == 1:
             text = re.sub(r"\{ids\} (are|were|have)\b", lambda found: _ONE[found[1]], text)
             text = text.replace("and so were", "and so was")
-        return text.replace("{ids}", some(self.ids, name))
+        return text.replace("{ids}", first_few(map(name, self.ids)))
 
     def by_name(self, name: Callable[[int], str]) -> Refused:
         """The same error, which speaks of points by their names."""
@@ -175,8 +179,9 @@ class Store(ABC):
         """Let points that are pending or failed be asked for again. ValueError if one is not."""
 
     @abstractmethod
-    def tell(self, ids: Array, Y: Array, *, names: Sequence[str] = (), by: str = "") -> None:
-        """Keep labels Y (t, q) and, for those who read the record, the points' names.
+    def tell(self, ids: Array, Y: Array, *, names: Sequence[str] = (), by: str = "") -> int:
+        """Keep labels Y (t, q) and, for those who read the record, the points' names; how many are
+        new.
 
         A point may be told again with the same label; with another one it is a ValueError.
         """
@@ -196,6 +201,10 @@ class Store(ABC):
     @abstractmethod
     def labels(self, start: int = 0) -> tuple[Array, Array]:
         """Ids (t,) and labels (t, q) in the order told, from the ``start``-th on."""
+
+    def count(self) -> int:
+        """How many labels there are."""
+        return len(self.labels()[0])
 
     @abstractmethod
     def edition(self) -> int:
@@ -255,6 +264,31 @@ def check_each(ids: Array, allowed: Array, sentence: str) -> None:
         raise Refused(wrong.tolist(), sentence)
 
 
+def check_free_to_release(ids: Array, pending: Array, failed: Array) -> None:
+    """`Refused` where points are neither pending nor failed."""
+    check_each(
+        ids,
+        np.concatenate([pending, failed]),
+        "Only points that were asked for and not told yet, or that failed, can be released; "
+        "{ids} are not pending.",
+    )
+
+
+def check_labeled(ids: Array, labeled: Iterable[int], what: str) -> None:
+    """`Refused` where points have no label that could be ``what``."""
+    known = np.array(list(labeled), dtype=np.int64)
+    check_each(ids, known, f"Only labels that were told can be {what}; {{ids}} have none.")
+
+
+def check_unlabeled(ids: Array, labeled: Iterable[int]) -> None:
+    """`Refused` where points have a label, and so cannot have failed."""
+    check_each(
+        ids,
+        np.setdiff1d(ids, np.array(list(labeled), dtype=np.int64)),
+        "{ids} are labeled, and so were measured: amend such a label or take it back.",
+    )
+
+
 def check_width(Y: Array, width: int | None) -> None:
     """ValueError where labels have another number of targets than those there are."""
     if width is not None and Y.shape[1] != width:
@@ -280,12 +314,6 @@ def new_labels(
             "amend them, which keeps the old value on record.",
         )
     return np.array([i not in known for i in ids.tolist()], dtype=bool)
-
-
-def some(ids: Sequence[Any], name: Callable[[Any], str] = str) -> str:
-    """The first few, and how many more there are."""
-    more = f" and {len(ids) - 10} more" if len(ids) > 10 else ""
-    return ", ".join(name(i) for i in ids[:10]) + more
 
 
 def now() -> str:

@@ -43,10 +43,20 @@ class Candidates:
 
     @property
     def sources(self) -> list[Source]:
-        """The tables, in order. ValueError where one is not that of the campaign."""
+        """The tables, in order. ValueError where one is not that of the campaign, and where points
+        of the pool are in none."""
         if self._sources is None or any(source.has_changed for source in self._sources):
+            size = self._store.size()  # first: whoever adds a table now adds points with it
             files = enumerate(self._store.files())
-            self._sources = [self._table(number, *file) for number, file in files]
+            found = [self._table(number, *file) for number, file in files]
+            nameless = size - sum(map(len, found))
+            if nameless > 0:
+                raise ValueError(
+                    f"The pool has {nameless:,} points that are in none of its tables and so have "
+                    "no names: they were added in Python with ActiveLearner.add. Continue the "
+                    "campaign in Python with ActiveLearner.resume."
+                )
+            self._sources = found
         return self._sources
 
     def _table(self, number: int, about: Mapping[str, Any], data: bytes | None) -> Source:
@@ -143,6 +153,13 @@ class Candidates:
             text = text.str.replace(r"^(\d+)\.0*$", "$1")
         place = pl.DataFrame({ID: self.ids, "row": np.arange(len(self.ids))})
         found = pl.DataFrame({ID: text}).join(place, on=ID, how="left", maintain_order="left")
+        if len(found) > len(text):
+            twice = self.ids.filter(self.ids.is_duplicated() & self.ids.is_in(text.implode()))
+            raise ValueError(
+                f"The pool has more than one point {listed(twice.unique(maintain_order=True))}, so "
+                "that nobody knows which is meant: start a new campaign from tables without "
+                "repeated ids."
+            )
         return found["row"].fill_null(-1).to_numpy()
 
     def known_rows(self, ids: Sequence[str]) -> Array:

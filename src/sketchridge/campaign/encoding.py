@@ -13,7 +13,7 @@ import polars as pl
 from sketchridge.campaign.headings import ID, id_column_of, is_target, label_column
 from sketchridge.sheets.cells import WORDS, decimal_of, number_like, numbers
 from sketchridge.sheets.files import Sheet
-from sketchridge.words import listed, named_rows, nearest, shown
+from sketchridge.words import listed, named_rows, no_column, shown
 
 __all__ = [
     "Encoding",
@@ -63,6 +63,11 @@ class Encoding:
         return f"{self.target} [{self.unit}]" if self.unit else self.target
 
     @property
+    def behind(self) -> str:
+        """The unit as it stands behind a number."""
+        return f" {self.unit}" if self.unit else ""
+
+    @property
     def known(self) -> list[str]:
         """Columns that are no labels, whatever their headings."""
         features = [feature.name for feature in self.features]
@@ -101,19 +106,17 @@ class Encoding:
             needed = [self.id, *needed]
         missing = [name for name in needed if name not in sheet.frame.columns]
         if missing:
-            raise ValueError(
-                f"{sheet.name} has no column {shown(missing[0])}, which the campaign's table has; "
-                f"its columns are {listed(sheet.frame.columns)}."
-                f"{nearest(missing[0], sheet.frame.columns)}"
-            )
+            why = ", which the campaign's table has"
+            raise ValueError(no_column(sheet.name, missing[0], sheet.frame.columns, why))
         if sheet.frame.is_empty():
             raise ValueError(f"{sheet.name} has a header and no rows: give it one row at least.")
         numeric = [f.name for f in self.features if f.values is None]
         frame = typed(sheet, numeric, self.id if ids else None)
         for feature in self.categories:
-            known = frame[feature.name].cast(pl.String).is_in(list(feature.values or ()))
+            text = _complete(frame[feature.name], sheet.name)
+            known = text.is_in(list(feature.values or ()))
             if not known.all():
-                new = frame[feature.name].cast(pl.String).filter(~known).unique(maintain_order=True)
+                new = text.filter(~known).unique(maintain_order=True)
                 raise ValueError(
                     f"{shown(feature.name)} has values in {sheet.name} that the campaign's table "
                     f"did not have: {listed(new)}. It knows {listed(feature.values or ())}; a new "
@@ -158,10 +161,7 @@ def encoding_of(
     columns = sheet.frame.columns
     for name in (*([] if id_column is None else [id_column]), *ignore, *category):
         if name not in columns:
-            raise ValueError(
-                f"{sheet.name} has no column {shown(name)}; its columns are {listed(columns)}."
-                f"{nearest(name, columns)}"
-            )
+            raise ValueError(no_column(sheet.name, name, columns))
     ours = [name for name in columns if name in (ID, target)] if exact_headings else columns
     id_column = id_column or id_column_of(ours, ignore, sheet.name)
     if target == (id_column or ID):
@@ -204,7 +204,9 @@ def _kind(values: pl.Series, file: str, is_category: bool) -> str:
         return "text"
     text = values.cast(pl.String).drop_nulls()
     like = number_like(text)
-    share = like.mean() if len(text) else 0.0
+    if not len(text):
+        return "text"  # which nobody can take for a feature
+    share = like.mean()
     if share == 1:
         return "number"
     if float(share or 0.0) >= 0.5:  # type: ignore[arg-type]
@@ -219,17 +221,22 @@ def _kind(values: pl.Series, file: str, is_category: bool) -> str:
 
 def _feature(frame: pl.DataFrame, name: str, kind: str, scale: bool, file: str) -> Feature:
     if kind == "category":
-        text = frame[name].cast(pl.String)
-        if text.null_count():
-            places = np.flatnonzero(text.is_null().to_numpy())
-            raise ValueError(
-                f"The category {shown(name)} is missing in {named_rows(places)} of {file}: fill "
-                "these cells first."
-            )
-        return Feature(name, values=sorted(text.unique().to_list()))
+        return Feature(name, values=sorted(_complete(frame[name], file).unique().to_list()))
     x = frame[name].cast(pl.Float64).to_numpy()
     spread = float(x.std())
     return Feature(name, float(x.mean()), spread if spread > 0 else 1.0) if scale else Feature(name)
+
+
+def _complete(category: pl.Series, file: str) -> pl.Series:
+    """A category as text. ValueError where it is missing."""
+    text = category.cast(pl.String)
+    if text.null_count():
+        raise ValueError(
+            f"The category {shown(text.name)} is missing in "
+            f"{named_rows(np.flatnonzero(text.is_null().to_numpy()))} of {file}: fill these cells "
+            "first."
+        )
+    return text
 
 
 def typed(sheet: Sheet, numeric: Sequence[str], id_column: str | None) -> pl.DataFrame:
@@ -289,4 +296,5 @@ def _series(x: Array, given: pl.Series) -> pl.Series:
 def style_of(sheet: Sheet, encoding: Encoding) -> dict[str, str]:
     """The separator of columns and the mark of decimals in a table, for those like it."""
     numeric = [feature.name for feature in encoding.features if feature.values is None]
-    return {"separator": sheet.separator, "decimal": decimal_of(sheet, numeric)}
+    decimal = decimal_of(sheet, numeric)
+    return {"separator": sheet.separator_beside(decimal), "decimal": decimal}

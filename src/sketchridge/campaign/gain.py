@@ -42,7 +42,7 @@ def goal_sentence(goal: Goal, found: Mapping[str, float], encoding: Encoding) ->
     'The model has 0.2% of the candidates on the wrong side of 5, as far as it can tell. The goal \
 is reached: more labels bring little.'
     """
-    unit = f" {encoding.unit}" if encoding.unit else ""
+    unit = encoding.behind
     done = " The goal is reached: more labels bring little." if is_reached(goal, found) else ""
     if "unsure" in found:
         return (
@@ -64,7 +64,7 @@ is reached: more labels bring little.'
 
 def same_sentence(count: int, value: float, encoding: Encoding) -> str:
     """What can be said of a best value where all labels are equal."""
-    unit = f" {encoding.unit}" if encoding.unit else ""
+    unit = encoding.behind
     return (
         f"All {count} labels are {value:g}{unit}: they show no candidate that is better than "
         "another, and whether the goal is reached cannot be said from them. Look whether they are "

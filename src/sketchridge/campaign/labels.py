@@ -16,7 +16,7 @@ from sketchridge.campaign.headings import headed
 from sketchridge.campaign.values import label_values
 from sketchridge.sheets.cells import decimal_of, numbers
 from sketchridge.sheets.files import Sheet
-from sketchridge.words import listed, named_rows, nearest, shown
+from sketchridge.words import first_few, listed, named_rows, nearest, shown
 
 __all__ = ["Labels", "OutOfRange", "Told", "check_range", "read_labels"]
 
@@ -103,14 +103,13 @@ def check_range(labels: Labels, encoding: Encoding) -> None:
     high = np.inf if encoding.high is None else encoding.high
     wrong = np.flatnonzero((labels.y < low) | (labels.y > high))
     if len(wrong):
-        some = ", ".join(f"{labels.names[i]}: {labels.y[i]:g}" for i in wrong[:10])
-        unit = f" {encoding.unit}" if encoding.unit else ""
+        some = first_few(f"{labels.names[i]}: {labels.y[i]:g}" for i in wrong)
         many, they = f"{len(wrong)} labels are", "they are"
         if len(wrong) == 1:
             many, they = "1 label is", "it is"
         raise OutOfRange(
-            f"{encoding.target} is expected from {low:g} to {high:g}{unit}, but {many} not "
-            f"({some}). If {they} right, say so with --yes; nothing was changed."
+            f"{encoding.target} is expected from {low:g} to {high:g}{encoding.behind}, but {many} "
+            f"not ({some}). If {they} right, say so with --yes; nothing was changed."
         )
 
 

@@ -5,9 +5,9 @@ The command line and a page call these; they ask for nothing and print nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Campaign", "Told"]
 
 Array = np.ndarray
+T = TypeVar("T")
 
 
 class Campaign:
@@ -175,11 +176,12 @@ class Campaign:
 
         ``accept`` keeps labels beyond the campaign's range too.
         """
-        failed = self._store.failed()
-        new, blank = self.keep(path, accept=accept, by=by)
-        revived = self.candidates.names(np.setdiff1d(failed, self._store.failed()))
-        total = len(self._store.labels()[0])
-        pending = len(self._store.pending())
+        with self._store.transaction():
+            failed = self._store.failed()
+            new, blank = self.keep(path, accept=accept, by=by)
+            revived = self.candidates.names(np.setdiff1d(failed, self._store.failed()))
+            total = self._store.count()
+            pending = len(self._store.pending())
         stop = self.learner.stop_reason_ if self.learner.should_stop() else ""
         return Told(new, total, pending, blank, stop, revived)
 
@@ -200,11 +202,8 @@ class Campaign:
         """Keep labels that were checked: how many are new."""
         if not accept:
             check_range(labels, self.encoding)
-        with self._store.transaction():
-            before = len(self._store.labels()[0])
-            Y = labels.y[:, None]
-            self._on_rows(lambda: self._store.tell(labels.rows, Y, names=labels.names, by=by))
-            return len(self._store.labels()[0]) - before
+        Y, names = labels.y[:, None], labels.names
+        return self._on_rows(lambda: self._store.tell(labels.rows, Y, names=names, by=by))
 
     def amend(
         self, name: str, value: str, *, accept: bool = False, by: str = "", note: str = ""
@@ -214,8 +213,9 @@ class Campaign:
         new = value_of(value, self.encoding, self.style["decimal"])
         if not accept:
             check_range(Labels(rows, np.array([new]), [name], 0), self.encoding)
-        known, Y = self._store.labels()
-        self._on_rows(lambda: self._store.amend(rows, np.array([[new]]), by=by, note=note))
+        with self._store.transaction():
+            known, Y = self._store.labels()
+            self._on_rows(lambda: self._store.amend(rows, np.array([[new]]), by=by, note=note))
         return float(Y[known == rows[0]][0, 0]), new
 
     def replace(
@@ -243,10 +243,11 @@ class Campaign:
         labels = self._read(path)
         if not accept:
             check_range(labels, self.encoding)
-        before = self._store.edition()
         Y = labels.y[:, None]
-        self._on_rows(lambda: self._store.amend(labels.rows, Y, by=by, note=note))
-        return self._store.edition() - before
+        with self._store.transaction():
+            before = self._store.edition()
+            self._on_rows(lambda: self._store.amend(labels.rows, Y, by=by, note=note))
+            return self._store.edition() - before
 
     def retract(self, names: Sequence[str], *, by: str = "", note: str = "") -> None:
         """Take labels back that are not of these points."""
@@ -257,14 +258,16 @@ class Campaign:
         """Points that cannot be measured: they are never asked for again. Those that had failed
         before, whose record stays."""
         rows = self.candidates.known_rows(names)
-        before = np.intersect1d(rows, self._store.failed())
-        self._on_rows(lambda: self._store.fail(rows, by=by, note=note))
+        with self._store.transaction():
+            before = np.intersect1d(rows, self._store.failed())
+            self._on_rows(lambda: self._store.fail(rows, by=by, note=note))
         return self.candidates.names(before)
 
     def release(self, names: Sequence[str] | None) -> int:
         """Let points be asked for again; None is for all that are pending. How many they are."""
-        rows = self._store.pending() if names is None else self.candidates.known_rows(names)
-        self._on_rows(lambda: self._store.release(rows))
+        with self._store.transaction():
+            rows = self._store.pending() if names is None else self.candidates.known_rows(names)
+            self._on_rows(lambda: self._store.release(rows))
         return len(rows)
 
     def hand_out_again(self, names: Sequence[str]) -> None:
@@ -297,14 +300,15 @@ class Campaign:
         table = later_table(path, self.encoding, self.style["decimal"])
         if keep:
             check_kept(table, path)
-        self._check_new(table, path)
-        if not accept:
-            check_range(table.labels(len(self.candidates)), self.encoding)
         about = described(path, table.source, self.encoding)
+        X = table.matrix()
         learner = self.learner
-        self._learner = None  # until all is kept: it would know rows that the store does not
         with self._store.transaction():
-            new = learner.add(table.matrix())
+            self._check_new(table, path)
+            if not accept:
+                check_range(table.labels(len(self.candidates)), self.encoding)
+            self._learner = None  # until all is kept: it would know rows that the store does not
+            new = learner.add(X)
             self._store.attach(about, table.data)
             if len(table.rows):
                 labels = table.labels(int(new[0]))
@@ -325,10 +329,10 @@ class Campaign:
                 f"({listed(ids.filter(pl.Series(known)))})."
             )
 
-    def _on_rows(self, work: Any) -> None:
+    def _on_rows(self, work: Callable[[], T]) -> T:
         """Do something, and speak of points by their names where it cannot be done."""
         try:
-            work()
+            return work()
         except Refused as error:
             raise error.by_name(self.candidates.name) from None
 
@@ -369,9 +373,8 @@ class Campaign:
 
     def _labels_by_row(self, size: int) -> pl.Series:
         ids, Y = self._store.labels()
-        values: list[float | None] = [None] * size
-        for i, y in zip(ids.tolist(), Y[:, 0].tolist(), strict=True):
-            values[i] = y
+        known = dict(zip(ids.tolist(), Y[:, 0].tolist(), strict=True))
+        values = [known.get(row) for row in range(size)]
         return pl.Series(self.encoding.heading, values, dtype=pl.Float64)
 
     def gain(self) -> str:
@@ -390,7 +393,7 @@ class Campaign:
         """One HTML page about the campaign."""
         from sketchridge.campaign.report import campaign_page
 
-        if len(self._store.labels()[0]) < 2:
+        if self._store.count() < 2:
             raise ValueError(
                 "There is nothing to report yet: it takes two labels for a first model."
             )

@@ -11,7 +11,7 @@ import numpy as np
 
 from sketchridge.active.goals import EXPLORE, as_goal, is_reached
 from sketchridge.active.sql import SQLStore
-from sketchridge.active.stopping import stop_rules_from
+from sketchridge.active.stopping import reasons_to_stop, stop_rules_from
 
 __all__ = ["Overview", "overview"]
 
@@ -54,9 +54,7 @@ def overview(store: SQLStore) -> Overview:
     edition = store.edition()
     last = (rounds[-1].labels, rounds[-1].edition) if rounds else (0, 0)
     named = [(label.name or str(label.id), float(label.y[0])) for label in told]
-    reasons = [rule.reason(len(told), history) for rule in stop_rules_from(settings["stop"])]
-    if len(told) + failed == size:
-        reasons.insert(0, "every point of the pool is labeled" + (" or failed" if failed else ""))
+    rules = stop_rules_from(settings["stop"])
     return Overview(
         target=encoding.get("target", "y"),
         unit=encoding.get("unit", ""),
@@ -69,7 +67,7 @@ def overview(store: SQLStore) -> Overview:
         history=history,
         lowest=min(named, key=lambda pair: pair[1], default=None),
         highest=max(named, key=lambda pair: pair[1], default=None),
-        stop="; ".join(reason for reason in reasons if reason),
+        stop="; ".join(reasons_to_stop(rules, len(told), failed, size, history)),
         goal=_goal(settings, history),
         settings={**settings, "seed": notes.get("seed", settings["seed"])},
     )

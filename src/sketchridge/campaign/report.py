@@ -9,8 +9,8 @@ import numpy as np
 
 from sketchridge.campaign.predictions import left_out
 from sketchridge.model_plots import plot_left_out
-from sketchridge.plotting import new_figure, plot_error_curve, plot_pool, plot_scores
-from sketchridge.reporting import Section, page, picture, table
+from sketchridge.plotting import plot_error_curve, plot_pool, plot_scores
+from sketchridge.reporting import Section, drawn, page, table
 
 if TYPE_CHECKING:
     from sketchridge.campaign.operations import Campaign
@@ -29,7 +29,7 @@ def campaign_page(campaign: Campaign) -> str:
     labeled, pending, failed = learner.labeled_ids_, learner.pending_ids_, learner.failed_ids_
     y = learner.labels_[:, 0]
     pool = learner.pool_
-    unit = f" {campaign.encoding.unit}" if campaign.encoding.unit else ""
+    unit = campaign.encoding.behind
     target = campaign.encoding.target
     predicted = left_out(learner.estimator_)
     error = float(np.sqrt(np.mean((predicted - y) ** 2)))
@@ -47,7 +47,7 @@ def campaign_page(campaign: Campaign) -> str:
             "Each label against what a model that has not seen it predicts. Points far from the "
             "line are surprising, or wrong: look at them first.",
             [
-                _drawn(
+                drawn(
                     lambda ax: plot_left_out(y, predicted, campaign.encoding.heading, ax=ax),
                     (5.4, 5.0),
                     "labels against leave-one-out predictions",
@@ -65,7 +65,7 @@ def campaign_page(campaign: Campaign) -> str:
             "They were chosen because they are hard, so this error is above that on an even sample "
             "of the pool.",
             [
-                _drawn(
+                drawn(
                     lambda ax: plot_error_curve(history, ax=ax),
                     (7, 3.8),
                     "leave-one-out error against the number of labels",
@@ -76,13 +76,13 @@ def campaign_page(campaign: Campaign) -> str:
             "What is left to learn",
             "The scores of the points that can still be asked for. A long tail to the right means "
             "that some regions are unknown.",
-            [_drawn(lambda ax: plot_scores(scores, ax=ax), (7, 3.8), "histogram of the scores")],
+            [drawn(lambda ax: plot_scores(scores, ax=ax), (7, 3.8), "histogram of the scores")],
         ),
         Section(
             "Where the points lie",
             "The pool along its two main directions.",
             [
-                _drawn(
+                drawn(
                     lambda ax: plot_pool(sample, pool[labeled], pool[pending], ax=ax),
                     (7, 5.2),
                     "labeled and pending points in the pool",
@@ -102,13 +102,6 @@ def _purpose(campaign: Campaign) -> str:
     if goal.explores:
         return "Points are chosen to learn the whole function, not to find its largest value."
     return f"Points are chosen for a goal: {goal}."
-
-
-def _drawn(draw: Any, size: tuple[float, float], description: str) -> str:
-    figure, (ax,) = new_figure(size=size)
-    draw(ax)
-    ax.spines[["top", "right"]].set_visible(False)
-    return picture(figure, description)
 
 
 def _extremes(campaign: Campaign, rows: Any, y: Any, predicted: Any) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from sketchridge.campaign.sources import (
     joint_matrix,
 )
 from sketchridge.campaign.values import label_values
-from sketchridge.sheets.cells import numbers
 from sketchridge.sheets.files import Sheet, read_sheet
 from sketchridge.words import named_rows, shown
 
@@ -130,11 +129,9 @@ def _known_labels(
     column = encoding.label_column(source.columns, sheet.name)
     if column is None:
         return np.empty(0, dtype=np.int64), np.empty(0)
-    if isinstance(source, InMemory):
-        cells, y = label_values(sheet, column, encoding, usual)
-    else:
-        cells = source.column(column)
-        y = numbers(cells, words=False)
+    if not isinstance(source, InMemory):
+        sheet = replace(sheet, frame=source.column(column).to_frame(), has_points=True)
+    cells, y = label_values(sheet, column, encoding, usual)
     rows = np.flatnonzero(~cells.is_null().to_numpy())
     bad = rows[~np.isfinite(y[rows])]
     if len(bad):

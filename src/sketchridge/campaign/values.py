@@ -16,7 +16,7 @@ from sketchridge.sheets.cells import decimal_of, hyphens, numbers
 from sketchridge.sheets.files import Sheet
 from sketchridge.words import listed, shown
 
-__all__ = ["label_values", "value_of"]
+__all__ = ["label_values", "number_of", "value_of"]
 
 Array = np.ndarray
 _WITH_UNIT = r"^([+-]?[\d.,]+(?:[eE][+-]?\d+)?)\s*([^\d\s.,eE+_-].*)$"
@@ -34,10 +34,14 @@ def label_values(
     for commas beside points, and where a mark may be one of thousands.
     """
     cells = sheet.frame[column]
-    if cells.dtype == pl.Boolean:
-        cells = cells.cast(pl.String)
-    if cells.dtype != pl.String:
+    if cells.dtype.is_numeric() or cells.dtype == pl.Null:
         return cells, numbers(cells)
+    if cells.dtype not in (pl.String, pl.Categorical, pl.Enum, pl.Boolean):
+        raise ValueError(
+            f"The column {shown(column)} of {sheet.name} holds {cells.dtype}, which is no label: "
+            "write numbers."
+        )
+    cells = cells.cast(pl.String)
     cells = _without_unit(hyphens(cells), encoding, sheet.name)
     bare = replace(sheet, frame=sheet.frame.with_columns(cells))
     features = [f.name for f in encoding.features if f.values is None]
@@ -69,16 +73,30 @@ def _two_ways(text: str, mark: str) -> str:
 
 def value_of(text: str, encoding: Encoding, usual: str = ".") -> float:
     """A label as someone types it; ``usual`` is the mark of decimals in the first table."""
-    bare = text.strip().replace("−", "-").removesuffix(encoding.unit).strip()
-    found = re.match(_WITH_UNIT, bare)
-    if found and not re.match(_OTHER_BASE, bare):
+    whole = text.strip().replace("−", "-")
+    bare = whole.removesuffix(encoding.unit).strip()
+    found = re.match(_WITH_UNIT, whole)
+    if found and re.match(_WITH_UNIT, bare) and not re.match(_OTHER_BASE, bare):
         wanted = f" in {encoding.unit}" if encoding.unit else ""
         raise ValueError(
             f"{shown(text)} is no finite number{wanted}: convert it, and leave {shown(found[2])} "
             "out."
         )
-    if usual == "." and re.match(_THOUSANDS[","], bare):
-        raise ValueError(f"{_two_ways(bare, ',')}: type it without the comma.")
+    value = number_of(bare, usual)
+    checked_targets([value])
+    return value
+
+
+def number_of(text: str, usual: str = ".") -> float:
+    """A finite number as someone types it, whose mark of decimals may be a comma.
+
+    >>> number_of("0,5"), number_of("-1.25")
+    (0.5, -1.25)
+    """
+    bare = text.strip().replace("−", "-")
+    other = "," if usual == "." else "."
+    if re.match(_THOUSANDS[other], bare):
+        raise ValueError(f"{_two_ways(bare, other)}: type it without the {_NAMES[other]}.")
     if re.fullmatch(r"[+-]?\d*,\d+", bare):
         bare = bare.replace(",", ".")
     try:
@@ -87,23 +105,18 @@ def value_of(text: str, encoding: Encoding, usual: str = ".") -> float:
         value = np.nan
     if not np.isfinite(value):
         raise ValueError(f"{shown(text)} is no finite number.")
-    checked_targets([value])
     return value
 
 
 def _without_unit(cells: pl.Series, encoding: Encoding, file: str) -> pl.Series:
-    """Cells such as 12.5 mg/L as numbers; another unit is a ValueError."""
-    if encoding.unit:
-        cells = cells.str.strip_suffix(encoding.unit).str.strip_chars()
-    parts = cells.str.extract_groups(_WITH_UNIT)
-    value, unit = parts.struct.field("1"), parts.struct.field("2").str.strip_chars()
-    unit = unit.set(cells.str.contains(_OTHER_BASE).fill_null(False), None)
-    given = unit.drop_nulls().unique(maintain_order=True)
-    wrong = [u for u in given.to_list() if u != encoding.unit]
-    if wrong:
+    """Cells such as 12.5 mg/L without the unit, once; another unit is a ValueError."""
+    bare = cells.str.strip_suffix(encoding.unit).str.strip_chars() if encoding.unit else cells
+    is_left = bare.str.contains(_WITH_UNIT) & ~bare.str.contains(_OTHER_BASE)
+    wrong = cells.filter(is_left).str.extract(_WITH_UNIT, 2).unique(maintain_order=True)
+    if len(wrong):
         wanted = f"in {encoding.unit}" if encoding.unit else "as plain numbers"
         raise ValueError(
             f"{file} has labels with {listed(wrong)} behind the number, but "
             f"{shown(encoding.target)} is expected {wanted}: convert them and leave the unit out."
         )
-    return value.set(unit.is_null(), None).fill_null(cells).alias(cells.name)
+    return bare

@@ -42,15 +42,19 @@ class _Plain(TyperGroup):
 
 
 def _warn(message: Any, *_: Any, **__: Any) -> None:
-    console = Console(stderr=True, soft_wrap=True)
-    console.print(Text.assemble(("Note: ", "bold"), visible(str(message))))
+    _aside("Note: ", "bold", str(message))
 
 
 def _complain(sentence: str) -> None:
     from sketchridge.active.database import without_secrets
 
+    _aside("Error: ", "bold red", without_secrets(sentence))
+
+
+def _aside(lead: str, style: str, text: str) -> None:
+    """What is no answer, beside the answers."""
     console = Console(stderr=True, soft_wrap=True)
-    console.print(Text.assemble(("Error: ", "bold red"), visible(without_secrets(sentence))))
+    console.print(Text.assemble((lead, style), visible(text)))
 
 
 app = typer.Typer(

@@ -22,7 +22,8 @@ from sketchridge.cli.options import (
     limits_of,
     who,
 )
-from sketchridge.cli.say import counted, say
+from sketchridge.cli.say import say
+from sketchridge.words import counted
 
 if TYPE_CHECKING:
     from sketchridge.campaign.operations import Campaign

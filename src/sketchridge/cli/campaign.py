@@ -29,7 +29,8 @@ from sketchridge.cli.options import (
     Yes,
     who,
 )
-from sketchridge.cli.say import are, counted, say
+from sketchridge.cli.say import are, say
+from sketchridge.words import counted, first_few
 
 if TYPE_CHECKING:
     from sketchridge.campaign.operations import Campaign
@@ -102,8 +103,6 @@ def tell(
     pool: PoolPath = None,
 ) -> None:
     """Keep the labels in a file; rows without one stay pending, a fault refuses the file whole."""
-    from sketchridge.active.store import some
-
     campaign = _opened(store, pool)
     told = asked_about(lambda accept: campaign.tell(labels, accept=accept, by=who(by)), yes)
     blank = f" ({counted(told.blank, 'row')} had no label yet)" if told.blank else ""
@@ -113,7 +112,7 @@ def tell(
     )
     if told.failed:
         was, has = ("was", "has") if len(told.failed) == 1 else ("were", "have")
-        say(f"{some(told.failed)} {was} said to be beyond measuring, and {has} a label now.")
+        say(f"{first_few(told.failed)} {was} said to be beyond measuring, and {has} a label now.")
     if told.stop:
         say(f"{told.stop}.", lead="Time to stop:")
 
@@ -172,15 +171,13 @@ def fail(
     pool: PoolPath = None,
 ) -> None:
     """Say that points cannot be measured: they are never asked for again."""
-    from sketchridge.active.store import some
-
     names = _given(ids, "that cannot be measured")
     before = _opened(store, pool).fail(names, by=who(by), note=note)
     say(f"{counted(len(names) - len(before), 'point')} will not be asked for again.")
     if before:
         say(
-            f"{some(before)} failed before: what was noted then stays; to note something else, "
-            "release and fail again."
+            f"{first_few(before)} failed before: what was noted then stays; to note something "
+            "else, release and fail again."
         )
 
 

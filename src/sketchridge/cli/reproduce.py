@@ -10,11 +10,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from sketchridge.cli.say import console
 from sketchridge.paper.options import BACKEND_HELP, DATA_HELP
 
 __all__ = ["reproduce"]
-
-console = Console(soft_wrap=True, highlight=False)
 
 
 def reproduce(

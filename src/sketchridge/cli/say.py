@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-__all__ = ["are", "bars", "console", "counted", "percent", "say", "say_json", "visible"]
+__all__ = ["are", "bars", "console", "percent", "say", "say_json", "visible"]
 
 console = Console(soft_wrap=True, highlight=False)
 _BARS = "▁▂▃▄▅▆▇█"
@@ -36,15 +36,6 @@ def visible(text: str) -> str:
         c if c == "\n" or unicodedata.category(c) not in ("Cc", "Cf") else repr(c)[1:-1]
         for c in text
     )
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "point"), counted(2000, "point")
-    ('1 point', '2,000 points')
-    """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def are(number: int) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
+import tempfile
 import webbrowser
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -39,6 +42,16 @@ def serve(
         say(address, lead="The campaign is at")
         say("Keep this address to yourself: it is the key. Ctrl-C ends the page.")
         if show:
-            webbrowser.open(address)
+            webbrowser.open(_door(Path(folder), address))
 
-    run(store, host=host, port=port, pool=pool, who=who(by), ready=ready)
+    with tempfile.TemporaryDirectory() as folder:
+        run(store, host=host, port=port, pool=pool, who=who(by), ready=ready)
+
+
+def _door(folder: Path, address: str) -> str:
+    """A page that leads to an address, readable by its owner alone: other users of the computer
+    see what programs are called with."""
+    page = folder / "campaign.html"
+    page.touch(mode=0o600)
+    page.write_text(f'<meta http-equiv="refresh" content="0;url={html.escape(address)}">')
+    return page.as_uri()

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sketchridge.cli.options import FILE, Confidence, Force, Output
-from sketchridge.cli.say import console, counted, percent, say, say_json
+from sketchridge.cli.options import FILE, Category, Confidence, Force, Output
+from sketchridge.cli.say import console, percent, say, say_json
+from sketchridge.words import counted
 
 if TYPE_CHECKING:
     from sketchridge.tables.work import Opened
@@ -22,10 +23,6 @@ __all__ = ["compare", "demo", "fit", "inspect", "predict"]
 TablePath = Annotated[Path, typer.Argument(help=f"{FILE}.", metavar="TABLE")]
 ModelPath = Annotated[Path, typer.Argument(help="A .skops file of `fit`.", metavar="MODEL")]
 Target = Annotated[str, typer.Option(help="The column to predict.")]
-Category = Annotated[
-    list[str] | None,
-    typer.Option(help="A column whose values are names of kinds, such as codes; repeatable."),
-]
 Ignore = Annotated[list[str] | None, typer.Option(help="A column that is not used; repeatable.")]
 DateFormat = Annotated[
     str | None, typer.Option(help="How dates are written, such as %d/%m/%Y, where it is unclear.")

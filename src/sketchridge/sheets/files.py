@@ -47,6 +47,10 @@ class Sheet:
     separator: str = ","
     has_points: bool = False  # numbers are written with decimal points in any country
 
+    def separator_beside(self, decimal: str) -> str:
+        """Of the columns in files like this one; one with a binary format has none of its own."""
+        return "," if self.has_points and decimal == "." else self.separator
+
 
 def read_sheet(path: Path) -> Sheet:
     """A table in a file; cells are stripped, empty ones null, rows and columns of nothing gone."""

@@ -17,8 +17,9 @@ from sketchridge.model_plots import (
 )
 from sketchridge.plotting import new_figure, plot_calibration, plot_relevance
 from sketchridge.progress import status
-from sketchridge.reporting import Section, page, picture, table
+from sketchridge.reporting import Section, drawn, page, picture, table
 from sketchridge.tables.work import Opened, summary
+from sketchridge.words import first_few
 
 __all__ = ["model_page"]
 
@@ -64,12 +65,12 @@ def _accuracy(given: Opened, found: dict[str, Any], say: Callable[[str], None]) 
     share = "" if r2 is None else f" Predictions explain {100 * r2:.{digits}g}% of the variance."
     size = (4.4, 3.8)
     pictures = [
-        _drawn(
+        drawn(
             lambda ax: plot_left_out(y, predicted, target, ax=ax),
             size,
             f"{target} against leave-one-out predictions",
         ),
-        _drawn(
+        drawn(
             lambda ax: plot_errors(y, predicted, target, ax=ax),
             size,
             "leave-one-out errors against predictions",
@@ -87,10 +88,10 @@ def _relevance(given: Opened, say: Callable[[str], None]) -> Section:
     say("Drawing: relevance")
     model = given.model
     height = 1.1 + 0.24 * min(len(model.encoder_.kinds_), 30)
-    bars = [_drawn(lambda ax: plot_influence(model, ax=ax), (5.6, height), "influence of columns")]
+    bars = [drawn(lambda ax: plot_influence(model, ax=ax), (5.6, height), "influence of columns")]
     if model.feature_relevance_ is not None:
         text = "relevance of columns"
-        bars.append(_drawn(lambda ax: plot_relevance(model, ax=ax), (5.6, height), text))
+        bars.append(drawn(lambda ax: plot_relevance(model, ax=ax), (5.6, height), text))
     return Section(
         "What matters",
         "First: by how much predictions change when the values of a column are shuffled among "
@@ -107,7 +108,7 @@ def _effects(given: Opened, say: Callable[[str], None]) -> Section:
     pieces = []
     for column in columns:
         say(f"Drawing: {column}")
-        pieces.append(_drawn(_effect(given, column), (3.6, 2.9), f"prediction along {column}"))
+        pieces.append(drawn(_effect(given, column), (3.6, 2.9), f"prediction along {column}"))
     return Section(
         "What the columns do",
         "The prediction along the columns with the most influence, the others at typical values "
@@ -127,9 +128,9 @@ def _calibration(given: Opened, say: Callable[[str], None]) -> Section:
     say("Drawing: calibration")
     report = calibrate_left_out(given.model.regressor_)
     names = ("coverage by level", "coverage by width", "probability integral transform")
-    drawn = {name: new_figure(size=(3.6, 2.9)) for name in names}
-    plot_calibration(report, axes=[axes[0] for _, axes in drawn.values()])
-    pieces = [picture(figure, name) for name, (figure, _) in drawn.items()]
+    panels = {name: new_figure(size=(3.6, 2.9)) for name in names}
+    plot_calibration(report, axes=[axes[0] for _, axes in panels.values()])
+    pieces = [picture(figure, name) for name, (figure, _) in panels.items()]
     rows = [
         {
             "asked for": f"{100 * level:g}%",
@@ -160,7 +161,7 @@ def _penalty(given: Opened, say: Callable[[str], None]) -> Section:
         f"Errors over the penalties that were compared. The model has λ = {fit.lambda_:.3g} "
         f"(α = {fit.alpha_:.3g}) and {fit.effective_dof_:,.0f} degrees of freedom. Above 4,096 "
         "rows the penalty is chosen on a sample, and curves are those of the sketched model.",
-        [_drawn(lambda ax: plot_path(fit, ax=ax), (6.4, 3.6), "error against the penalty")],
+        [drawn(lambda ax: plot_path(fit, ax=ax), (6.4, 3.6), "error against the penalty")],
     )
 
 
@@ -212,8 +213,7 @@ def _columns(given: Opened) -> Section:
 def _shown(encoder: Any, name: str) -> str:
     place = encoder.places_[name]
     names = encoder.get_feature_names_out()[place]
-    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
-    return ", ".join(map(str, names[:12])) + more
+    return first_few(map(str, names), 12)
 
 
 def _settings(given: Opened, found: dict[str, Any]) -> Section:
@@ -241,10 +241,3 @@ def _settings(given: Opened, found: dict[str, Any]) -> Section:
 
 def _name_of(kernel: Any) -> str:
     return repr(kernel).partition("(")[0]
-
-
-def _drawn(draw: Callable[[Any], Any], size: tuple[float, float], description: str) -> str:
-    figure, (ax,) = new_figure(size=size)
-    draw(ax)
-    ax.spines[["top", "right"]].set_visible(False)
-    return picture(figure, description)

@@ -12,7 +12,7 @@ import polars as pl
 
 from sketchridge.sheets.cells import decimal_of, number_like, numbers
 from sketchridge.sheets.files import Sheet, read_sheet
-from sketchridge.words import listed, named_rows, nearest, shown
+from sketchridge.words import listed, named_rows, no_column, shown
 
 __all__ = ["Table", "read_again", "read_table"]
 
@@ -44,10 +44,7 @@ class Table:
     def check_column(self, name: str) -> None:
         """Refuse a name that is no column."""
         if name not in self.frame.columns:
-            raise ValueError(
-                f"{self.name} has no column {shown(name)}; its columns are "
-                f"{listed(self.frame.columns)}.{nearest(name, self.frame.columns)}"
-            )
+            raise ValueError(no_column(self.name, name, self.frame.columns))
 
 
 def read_table(path: Path, *, text: Sequence[str] = (), date_format: str | None = None) -> Table:
@@ -58,10 +55,12 @@ def read_table(path: Path, *, text: Sequence[str] = (), date_format: str | None 
     """
     sheet = read_sheet(path)
     formats: dict[str, str] = {}
-    kinds = {}
+    kinds: dict[str, str] = {}
     for name in sheet.frame.columns:
-        cells = sheet.frame[name]
-        if cells.dtype != pl.String:
+        kind = sheet.frame[name].dtype
+        if kind != pl.String:  # which later files may hold as text
+            kinds |= {name: "date"} if kind in (pl.Date, pl.Datetime) else {}
+            kinds |= {name: "number"} if kind.is_numeric() or kind == pl.Boolean else {}
             continue
         found = None if name in text else _format_of(sheet, name, date_format)
         if found is not None:
@@ -133,18 +132,20 @@ def _dates(cells: pl.Series, form: str) -> pl.Series:
 
 
 def _typed(sheet: Sheet, kinds: Mapping[str, str], formats: Mapping[str, str]) -> Table:
-    plain = {n: _without_gaps(sheet.frame[n]) for n, kind in kinds.items() if kind != "text"}
-    numeric = [name for name, kind in kinds.items() if kind == "number"]
+    wanted = {n: k for n, k in kinds.items() if sheet.frame[n].dtype == pl.String and k != "text"}
+    plain = {name: _without_gaps(sheet.frame[name]) for name in wanted}
+    numeric = [name for name, kind in wanted.items() if kind == "number"]
     cleared = Sheet(sheet.frame.with_columns(plain.values()), sheet.name, sheet.separator)
     decimal = decimal_of(cleared, numeric)
-    made = []
-    for name, kind in kinds.items():
-        if kind == "number":
-            made.append(_as_numbers(plain[name], decimal, sheet.name))
-        elif kind == "date":
-            made.append(_as_dates(plain[name], formats[name], sheet.name))
+    made = [
+        _as_numbers(cells, decimal, sheet.name)
+        if wanted[name] == "number"
+        else _as_dates(cells, formats.get(name, _DAYS[0]), sheet.name)
+        for name, cells in plain.items()
+    ]
     frame = sheet.frame.with_columns(made)
-    return Table(frame, sheet.frame, sheet.name, kinds, dict(formats), sheet.separator, decimal)
+    separator = sheet.separator_beside(decimal)
+    return Table(frame, sheet.frame, sheet.name, kinds, dict(formats), separator, decimal)
 
 
 def _as_numbers(cells: pl.Series, decimal: str, file: str) -> pl.Series:

@@ -13,22 +13,18 @@ from werkzeug.wrappers import Response
 from sketchridge.campaign.labels import OutOfRange
 from sketchridge.campaign.operations import Campaign
 from sketchridge.web.entries import count_of, labels_from, typed, understood
-from sketchridge.web.face import Answer, answers, campaign, desk, remember, said, who
+from sketchridge.web.face import Answer, answers, campaign, desk, place, remember, said, who
 from sketchridge.web.files import dropped, received, stored
 from sketchridge.web.rows import number
 from sketchridge.web.sentences import for_a_page
 from sketchridge.web.views import labels_page, measure_page
+from sketchridge.words import counted
 
 __all__ = ["actions"]
 
 actions = Blueprint("act", __name__)
 _SOON = 1.5  # seconds for which a form waits for what it asked for
 _NOTE = 500  # characters of a note
-
-
-def counted(many: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{many:,} {noun}" if many == 1 else f"{many:,} {noun}s"
 
 
 def _note() -> str:
@@ -47,13 +43,16 @@ def ask() -> Response:
     """Choose points to measure; the same form sent twice asks once."""
     now = campaign()
     count = count_of(request.form.get("n", ""))
-    once = "ask-" + request.form.get("once", "")
-    if not answers().first(once):
-        return said(Answer("These points were asked for already: they are below."), "measure")
     title = f"Choosing {counted(count, 'point')}"
-    job = desk().worker.do(title, lambda: _asked(now, count))
-    job.wait(_SOON)
-    return said(Answer("", job=job.number), "measure")
+    worker = desk().worker
+    answer = answers().once(
+        "ask-" + request.form.get("once", ""),
+        lambda: Answer("", job=worker.do(title, lambda: _asked(now, count)).number),
+    )
+    job = worker.job(answer.job or 0)
+    if job is not None:
+        job.wait(_SOON)
+    return said(answer, "measure")
 
 
 def _asked(now: Campaign, count: int) -> str:
@@ -165,12 +164,7 @@ def tell() -> Any:
     known = len(values) - new
     more = f"; {counted(known, 'label')} had been told before" if known else ""
     answer = Answer(f"{counted(new, 'label')} saved{more}.", saved=list(values))
-    return said(answer, "measure", **_place())
-
-
-def _place() -> dict[str, str]:
-    """Where in a long table someone was."""
-    return {key: request.args[key] for key in ("leaf", "search") if request.args.get(key)}
+    return said(answer, "measure", **place())
 
 
 _UNREADABLE = "Nothing was saved yet: correct the cells that are marked, and save again."
@@ -197,7 +191,7 @@ def amend() -> Any:
         return labels_page(now, typed=cells, problem=for_a_page(error), outside=outside), 422
     many = counted(len(values), "label")
     sentence = f"{many} corrected; what was there before stays on record."
-    return said(Answer(sentence, saved=list(values)), "labels", **_place())
+    return said(Answer(sentence, saved=list(values)), "labels", **place())
 
 
 def _seen(was: dict[int, str]) -> np.ndarray:

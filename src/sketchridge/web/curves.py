@@ -78,7 +78,6 @@ def curves_of(campaign: Campaign) -> list[Curve]:
                 line_chart(
                     x,
                     np.sqrt(y).tolist(),
-                    x_name="labels",
                     y_name=f"error{unit}",
                     title="Leave-one-out error against the number of labels",
                     reference=(spread, "spread of the labels"),
@@ -94,7 +93,7 @@ def curves_of(campaign: Campaign) -> list[Curve]:
             title = f"{name} against the number of labels"
             if key == "mean_score" and now.settings["score"] == "gp":
                 meaning = _BY_KERNEL
-            drawn = line_chart(x, values, x_name="labels", y_name=f"{axis}{units}", title=title)
+            drawn = line_chart(x, values, y_name=f"{axis}{units}", title=title)
             curves.append(Curve(name, meaning, drawn))
     return curves
 

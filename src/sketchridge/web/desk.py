@@ -116,7 +116,7 @@ class Desk:
     def predictions(self, campaign: Campaign) -> Made | Job:
         """Predictions for all candidates, as a table."""
         mark = model_mark(campaign)
-        labels = len(campaign.store.labels()[0])
+        labels = campaign.store.count()
         title = f"Learning {labels:,} labels and predicting {len(campaign.candidates):,} points"
         return self.made("predictions", mark, title, campaign.predict)
 
@@ -127,7 +127,7 @@ _SHORT = 1.0  # seconds for which a page waits before it says that work goes on
 def model_mark(campaign: Campaign) -> str:
     """What a model depends on: another mark, another model."""
     store = campaign.store
-    return f"{len(store.labels()[0])}-{store.edition()}-{store.size()}"
+    return f"{store.count()}-{store.edition()}-{store.size()}"
 
 
 def record_mark(campaign: Campaign) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote
@@ -27,6 +27,7 @@ __all__ = [
     "campaign",
     "desk",
     "page",
+    "place",
     "remember",
     "said",
     "who",
@@ -45,7 +46,7 @@ NAV = (
 )
 
 
-_AT = {"act.tell": "/", "act.amend": "/labels"}  # where a form that is shown again can be reloaded
+_AT = {"act.tell": "measure", "act.amend": "labels"}  # where a form shown again can be reloaded
 
 
 class NoCampaign(Exception):
@@ -63,29 +64,28 @@ class Answer:
 
 
 class Answers:
-    """Answers to forms, shown on the page to which the browser is then sent; and which forms were
-    sent already, since a browser may send one twice."""
+    """Answers to forms, shown on the page to which the browser is then sent; a form that a browser
+    sends twice has one answer."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, Answer] = OrderedDict()
         self._lock = threading.Lock()
 
-    def keep(self, answer: Answer, key: str | None = None) -> str:
+    def keep(self, answer: Answer) -> str:
         """The key by which it is found again."""
-        key = key or secrets.token_urlsafe(8)
+        key = secrets.token_urlsafe(8)
         with self._lock:
             self._kept[key] = answer
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return key
 
-    def first(self, key: str) -> bool:
-        """Whether a form with this key comes for the first time."""
+    def once(self, key: str, make: Callable[[], Answer]) -> Answer:
+        """The answer to the form with this key, made when it comes for the first time."""
         with self._lock:
-            if key in self._kept:
-                return False
-            self._kept[key] = Answer("")
-            return True
+            if key not in self._kept:
+                self._kept[key] = make()
+            return self._kept[key]
 
     def get(self, key: str) -> Answer | None:
         with self._lock:
@@ -134,23 +134,28 @@ def said(answer: Answer, to: str, **values: Any) -> Response:
     return redirect(url_for(f"page.{to}", said=key, **values), 303)
 
 
+def place() -> dict[str, Any]:
+    """Where in a long table someone is."""
+    return {key: request.args[key] for key in ("leaf", "search") if request.args.get(key)}
+
+
 def page(template: str, now: Campaign | None, **values: Any) -> str:
     """A page with all that stands around it."""
     guard: Guard = current_app.extensions["guard"]
     answer = answers().get(request.args.get("said", ""))
     job = None if answer is None or answer.job is None else desk().worker.job(answer.job)
-    about: Mapping[str, Any] = {}
+    to = _AT.get(str(request.endpoint))
+    about: dict[str, Any] = {"jobs": desk().worker.open_jobs()}
     if now is not None:
-        about = {"now": overview(now.store), "encoding": now.encoding, "mark": record_mark(now)}
+        about |= {"now": overview(now.store), "encoding": now.encoding, "mark": record_mark(now)}
     return render_template(
         template,
         nav=NAV,
         form=guard.form,
         once=secrets.token_urlsafe(12),
-        at=_AT.get(str(request.endpoint), ""),
+        at=url_for(f"page.{to}", **place()) if to else "",
         answer=answer,
         asked=job,
-        jobs=desk().worker.open_jobs(),
         who=who(),
         number=number,
         when=when,

@@ -14,7 +14,7 @@ from werkzeug.datastructures import FileStorage
 
 from sketchridge.sheets.files import write_sheet
 
-__all__ = ["dropped", "received", "sheet_bytes", "stored"]
+__all__ = ["drop", "dropped", "received", "sheet_bytes", "stored"]
 
 _PREFIX = "sketchridge-"  # of temporary folders, which no sentence mentions
 
@@ -40,6 +40,12 @@ def dropped(path: Path) -> Iterator[Path]:
     try:
         yield path
     finally:
+        drop(path)
+
+
+def drop(path: Path) -> None:
+    """Remove a stored file with the folder that was made for it, and no other."""
+    if path.parent.name.startswith(_PREFIX):
         shutil.rmtree(path.parent, ignore_errors=True)
 
 
@@ -51,7 +57,7 @@ def stored(file: FileStorage | None) -> Path:
     try:
         file.save(path)
     except OSError as error:
-        shutil.rmtree(path.parent, ignore_errors=True)
+        drop(path)
         raise OSError(f"The file could not be received: {error.strerror or error}.") from None
     return path
 
@@ -62,7 +68,7 @@ def plain_name(name: str) -> str:
     >>> plain_name("../../etc/passwd"), plain_name("Messung Ä.csv")
     ('passwd', 'Messung Ä.csv')
     """
-    name = re.split(r"[/\\\\]", name)[-1]
+    name = re.split(r"[/\\:]", name)[-1]  # D:evil.csv is in another folder too
     name = "".join(c if c.isprintable() else "_" for c in name).lstrip(".").strip()
     stem, dot, suffix = name.rpartition(".")
     return f"{stem[:80]}{dot}{suffix[:10]}" if dot else (name[:80] or "table")

@@ -54,7 +54,7 @@ class Guard:
         self._cookie = f"sketchridge_{port}"  # cookies are for all ports of a host
         self._port = port
         self._is_open = not is_loopback(host)
-        self._names = {"127.0.0.1", "localhost", "::1", host}
+        self._names = {"127.0.0.1", "localhost", "::1", host.lower()}
         if self._is_open:
             self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
 

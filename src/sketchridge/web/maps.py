@@ -137,10 +137,9 @@ def draw_profile(found: Predicted, name: str) -> Markup:
 def _said(found: Predicted, row: int) -> str:
     """Of a point, when someone points at it."""
     half = (found.high[row] - found.low[row]) / 2
-    unit = f" {found.encoding.unit}" if found.encoding.unit else ""
     label = found.label[row]
     known = f", measured {label:.4g}" if np.isfinite(label) else ""
-    return f"{found.names[row]}: {found.mean[row]:.4g} ± {half:.2g}{unit}{known}"
+    return f"{found.names[row]}: {found.mean[row]:.4g} ± {half:.2g}{found.encoding.behind}{known}"
 
 
 def _dot(plot: svg.Plot, x: float, y: float, fill: str, labeled: bool, said: str) -> str:

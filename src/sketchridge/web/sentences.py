@@ -33,7 +33,6 @@ _WORDS = [  # what the terminal says, and what there is on the page instead
         r"Give more rows, a lower confidence_level, or method=\"gaussian\"\.",
         "With more labels that passes.",
     ),
-    (r"--range needs two numbers such as 0:100, got '(.*?):(.*?)'", r"The range needs two numbers"),
 ]
 
 

@@ -35,7 +35,7 @@ _SENTENCES = {
     404: "There is no such page.",
     405: "This cannot be done here: go back and use the page's own buttons.",
     413: f"The file is larger than {_LARGEST >> 20} MiB: use it from the terminal "
-    "(sketchridge campaign).",
+    "(sketchridge campaign new, add or tell).",
 }
 
 
@@ -70,7 +70,8 @@ def _nothing_yet(error: Exception) -> Any:
 def _refused(error: HTTPException) -> Any:
     code = error.code or 500
     own = error.description if type(error).description != error.description else None
-    return page("error.html", None, sentence=own or _SENTENCES.get(code, f"{error.name}.")), code
+    sentence = own or _SENTENCES.get(code, f"{error.name}.")
+    return page("error.html", None, sentence=sentence, jobs=()), code  # strangers read it too
 
 
 def _complained(error: Exception) -> Any:
@@ -123,7 +124,9 @@ def serve(
     taken = socket.getsockname()[1]
     guard = Guard(host, taken)
     app = make_app(desk, guard, who=who)
-    server = create_server(app, sockets=[socket], threads=_THREADS, ident=None)
+    server = create_server(
+        app, sockets=[socket], threads=_THREADS, ident=None, max_request_body_size=2 * _LARGEST
+    )
     try:
         shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)
         shown = f"[{shown}]" if shown.count(":") > 1 and "[" not in shown else shown

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 import threading
 from collections import OrderedDict
 from pathlib import Path
@@ -15,10 +14,11 @@ from werkzeug.exceptions import NotFound
 from werkzeug.wrappers import Response
 
 from sketchridge.campaign.operations import Campaign
-from sketchridge.sheets.files import read_sheet
+from sketchridge.campaign.values import number_of
+from sketchridge.sheets.files import Sheet, read_sheet
 from sketchridge.web.entries import count_of
 from sketchridge.web.face import Answer, desk, page, said, who
-from sketchridge.web.files import dropped, stored
+from sketchridge.web.files import drop, dropped, stored
 from sketchridge.web.rows import number
 from sketchridge.web.sentences import for_a_page
 
@@ -52,7 +52,7 @@ class Tables:
             self._kept[key] = path
             old = [self._kept.popitem(last=False)[1] for _ in range(len(self._kept) - _KEPT)]
         for gone in old:
-            shutil.rmtree(gone.parent, ignore_errors=True)
+            drop(gone)
         return key
 
     def get(self, key: str) -> Path:
@@ -66,7 +66,7 @@ class Tables:
         """Remove all."""
         with self._lock:
             for path in self._kept.values():
-                shutil.rmtree(path.parent, ignore_errors=True)
+                drop(path)
             self._kept.clear()
 
 
@@ -82,7 +82,7 @@ def table() -> Response:
     try:
         read_sheet(path)
     except Exception:
-        shutil.rmtree(path.parent, ignore_errors=True)
+        drop(path)
         raise
     return redirect(url_for("start.columns", key=_tables().keep(path)), 303)
 
@@ -128,7 +128,7 @@ def begin(key: str) -> Any:
         raise ValueError("There is a campaign here already: it was started in the meantime.")
     by = who()
     try:
-        settings = _settings(read_sheet(path).frame.columns)
+        settings = _settings(read_sheet(path))
     except ValueError as error:
         return _asking(key, for_a_page(error)), 422
     address = desk().address
@@ -146,21 +146,22 @@ def _begun(address: str, path: Path, by: str, settings: dict[str, Any]) -> str:
 
     estimator = SketchedKernelRidge("auto")
     made = Campaign.create(address, path, estimator=estimator, by=by, keep=True, **settings)
-    labels = len(made.store.labels()[0])
+    labels = made.store.count()
     known = f" {labels:,} of them are labeled already." if labels else ""
     return f"A campaign over {len(made.candidates):,} points has begun.{known}"
 
 
-def _settings(columns: list[str]) -> dict[str, Any]:
+def _settings(sheet: Sheet) -> dict[str, Any]:
     """What was chosen for a new campaign."""
     form = request.form
+    usual = "," if sheet.separator == ";" and not sheet.has_points else "."
     target = form.get("target", "")
     named = form.get("new_target", "").strip()
     if bool(named) == bool(target):
         raise ValueError(
             "Say what is measured: choose its column, or type its name if the table has none."
         )
-    roles = {name: form.get(f"role-{i}", "feature") for i, name in enumerate(columns)}
+    roles = {name: form.get(f"role-{i}", "feature") for i, name in enumerate(sheet.frame.columns)}
     given = {target, form.get("id", "")}
     goal, value = form.get("goal", "explore"), form.get("value", "").strip()
     needs_value = goal in ("target", "boundary")
@@ -172,18 +173,20 @@ def _settings(columns: list[str]) -> dict[str, Any]:
         "ignore": [n for n, role in roles.items() if role == "left out" and n not in given],
         "category": [n for n, role in roles.items() if role == "category" and n not in given],
         "unit": form.get("unit", "").strip(),
-        "limits": _limits(form.get("low", "").strip(), form.get("high", "").strip()),
+        "limits": _limits(form.get("low", "").strip(), form.get("high", "").strip(), usual),
         "accept": form.get("accept") == "yes",
         "batch_size": count_of(form.get("batch", "")),
-        "goal": f"{goal} {value.replace(',', '.')}" if needs_value else goal,
+        "goal": f"{goal} {number_of(value, usual)!r}" if needs_value else goal,
     }
 
 
-def _limits(low: str, high: str) -> tuple[float | None, float | None]:
+def _limits(low: str, high: str, usual: str) -> tuple[float | None, float | None]:
     try:
-        limits = [float(text.replace(",", ".")) if text else None for text in (low, high)]
-    except ValueError:
-        raise ValueError("The range needs numbers, such as 0 and 100, or nothing.") from None
-    if limits[0] is not None and limits[1] is not None and not limits[0] < limits[1]:
+        least, largest = (number_of(text, usual) if text else None for text in (low, high))
+    except ValueError as error:
+        raise ValueError(
+            f"The range needs numbers, such as 0 and 100, or nothing. {error}"
+        ) from None
+    if least is not None and largest is not None and not least < largest:
         raise ValueError("The least value of the range must be below the largest.")
-    return limits[0], limits[1]
+    return least, largest

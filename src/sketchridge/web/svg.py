@@ -161,16 +161,15 @@ def line_chart(
     x: Sequence[float],
     y: Sequence[float],
     *,
-    x_name: str,
     y_name: str,
     title: str,
     reference: tuple[float, str] | None = None,
 ) -> Markup:
-    """Values joined by a line, with a dashed one to compare them with."""
+    """Values by numbers of labels, joined by a line, with a dashed one to compare them with."""
     levels = [*y, 0.0, *([] if reference is None else [reference[0]])]
     across_, up = across(np.asarray(x, dtype=float)), upward(np.asarray(levels))
     up = Axis(min(0.0, min(levels)), up.high, up.start, up.end)
-    plot = Plot(across_, up, x_name, y_name, title)
+    plot = Plot(across_, up, "labels", y_name, title)
     if reference is not None:
         level = up.at(reference[0])
         plot.add(

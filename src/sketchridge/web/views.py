@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from sketchridge.campaign.operations import Campaign
 from sketchridge.web import maps
 from sketchridge.web.curves import curves_of
 from sketchridge.web.desk import Made, model_mark, record_mark
-from sketchridge.web.face import campaign, desk, page
+from sketchridge.web.face import campaign, desk, page, place
 from sketchridge.web.files import sheet_bytes
 from sketchridge.web.jobs import Job
 from sketchridge.web.rows import labels_of, leaf, number, past_of, points_of, released
@@ -56,21 +57,30 @@ def measure_page(now: Campaign, **values: Any) -> str:
     """The points to measure, with cells to type into; ``values`` say what was typed."""
     pending = now.store.pending().tolist()
     part = leaf(pending, _leaf_number())
-    there = set(part.rows)
-    typed = values.get("typed", {})
-    gone = [row for row in typed if row not in there]
-    size = len(now.candidates)
     return page(
         "measure.html",
         now,
         part=part,
         points=points_of(now, part.rows),
         batch=now.store.settings()["batch_size"],
-        gone=points_of(now, [row for row in gone if row < size]),
-        known={label.row: label for label in labels_of(now)} if gone else {},
-        free=size - len(now.store.taken()),
-        **{"typed": {}, "problems": {}, "problem": "", "outside": False, **values},
+        free=len(now.candidates) - len(now.store.taken()),
+        **_typed(now, part.rows, values),
     )
+
+
+def _typed(now: Campaign, there: Sequence[int], values: Mapping[str, Any]) -> dict[str, Any]:
+    """What was typed and refused, what of it belongs to rows that are not there any more, and
+    labels that are on record."""
+    gone = [row for row in values.get("typed", {}) if row not in there]
+    return {
+        "typed": {},
+        "problems": {},
+        "problem": "",
+        "outside": False,
+        "gone": points_of(now, [row for row in gone if row < len(now.candidates)]),
+        "known": {label.row: label for label in labels_of(now)} if gone else {},
+        **values,
+    }
 
 
 @views.get("/tell")
@@ -78,7 +88,7 @@ def measure_page(now: Campaign, **values: Any) -> str:
 def form() -> AnyResponse:
     """A form that was refused is shown at its own address, which holds nothing to look at."""
     to = "page.measure" if request.path == "/tell" else "page.labels"
-    return redirect(url_for(to), 303)
+    return redirect(url_for(to, **place()), 303)
 
 
 @views.get("/sheet")
@@ -108,7 +118,7 @@ def labels_page(now: Campaign, **values: Any) -> str:
         part=part,
         search=wanted,
         past=past_of,
-        **{"typed": {}, "problems": {}, "problem": "", "outside": False, **values},
+        **_typed(now, [label.row for label in part.rows], values),
     )
 
 
@@ -145,7 +155,7 @@ def _prediction_of(now: Campaign, row: int) -> str:
     if made is None or made.mark != model_mark(now) or row >= len(made.value):
         return ""
     found = maps.Predicted(made.value[row : row + 1], now.encoding)
-    unit = f" {now.encoding.unit}" if now.encoding.unit else ""
+    unit = now.encoding.behind
     said = _rounded(found, 0)
     return f"{said['mean']}{unit}, 95% interval {said['low']} to {said['high']}{unit}"
 
@@ -176,7 +186,7 @@ def map_() -> str:
     names = maps.columns_of(now.encoding)
     given = [request.args.get(key, "") for key in "xy"]
     x, y = (g if g in names else names[min(i, len(names) - 1)] for i, g in enumerate(given))
-    made, job, problem = _predictions(now)
+    made, about = _predictions(now)
     drawn: Mapping[str, Any] = {}
     profile = None
     if made is not None:
@@ -194,16 +204,24 @@ def map_() -> str:
         y=y,
         drawn=drawn,
         profile=profile,
-        job=job,
-        problem=problem,
-        fresh=made is not None and made.mark == model_mark(now),
-        notes=[] if made is None else made.notes,
+        **about,
     )
 
 
-def _predictions(now: Campaign) -> tuple[Made | None, Job | None, str]:
-    """The predictions there are, the job that makes newer ones, and what went wrong."""
-    if len(now.store.labels()[0]) < 2:
+def _predictions(now: Campaign) -> tuple[Made | None, dict[str, Any]]:
+    """The predictions there are, and what is to be said of them: the job that makes newer ones,
+    what went wrong, whether they are of all labels, and notes."""
+    made, job, problem = _made_or_job(now)
+    return made, {
+        "job": job,
+        "problem": problem,
+        "fresh": made is not None and made.mark == model_mark(now),
+        "notes": [] if made is None else made.notes,
+    }
+
+
+def _made_or_job(now: Campaign) -> tuple[Made | None, Job | None, str]:
+    if now.store.count() < 2:
         return None, None, "There is no model yet: it takes two labels."
     found = desk().predictions(now)
     if isinstance(found, Made):
@@ -216,7 +234,7 @@ def _predictions(now: Campaign) -> tuple[Made | None, Job | None, str]:
 def predictions() -> str:
     """What the model says of every candidate."""
     now = campaign()
-    made, job, problem = _predictions(now)
+    made, about = _predictions(now)
     wanted = request.args.get("search", "").strip()
     sort = request.args.get("sort", "name")
     sort = sort if sort in _SORTS else "name"
@@ -233,10 +251,7 @@ def predictions() -> str:
         search=wanted,
         sort=sort,
         sorts=_SORTS,
-        job=job,
-        problem=problem,
-        fresh=made is not None and made.mark == model_mark(now),
-        notes=[] if made is None else made.notes,
+        **about,
     )
 
 
@@ -287,7 +302,7 @@ def history() -> str:
         changes=leaf(changes[::-1], 1),
         failures=leaf(failures[::-1], 1),
         told=leaf(labels_of(now), _leaf_number()),
-        files=[str(about["path"]).rpartition("/")[2] for about, _ in store.files()],
+        files=[Path(about["path"]).name for about, _ in store.files()],
         ranged=(now.encoding.low, now.encoding.high) != (None, None),
     )
 
