@@ -655,7 +655,7 @@ def test_what_is_false_as_printed_is_named_beside_the_counts():
     ]
     text = false_as_printed(claims)
     assert text.endswith(
-        "as the paper prints the sentence, and hold in another reading: one (line 349)."
+        "prints the sentence (lines in brackets), and hold in another reading: one (349)."
     )
     assert text.startswith("1 of the tests that depend on the reading do not hold")
     assert false_as_printed(claims[1:]) == ""

@@ -354,6 +354,7 @@ def test_full_runs_draw_fresh_seeds():
     ("options", "message"),
     [
         ({"names": ["fig9"]}, "Unknown experiment 'fig9'"),
+        ({"names": ["fig1a", "200"]}, "200 is taken for the name of an experiment: repeat the op"),
         ({"names": ["fig5"], "data": Path("nowhere")}, "no folder nowhere"),
         ({"names": ["fig1a"], "options": Options(m=(3,))}, "fig1a has no --m"),
         ({"names": ["fig1a"], "options": Options(backend="torch")}, "fig1a has no --backend"),

@@ -45,6 +45,11 @@ class Request:
         every = not self.names or "all" in self.names
         wanted = list(EXPERIMENTS) if every else list(dict.fromkeys(self.names))
         unknown = [name for name in wanted if name not in EXPERIMENTS]
+        if unknown and unknown[0].isdigit():
+            raise ValueError(
+                f"{unknown[0]} is taken for the name of an experiment: repeat the option before "
+                f"each of several values, as --n 100 --n {unknown[0]}."
+            )
         if unknown:
             raise ValueError(
                 f"Unknown experiment {unknown[0]!r}: give 'all' or some of "

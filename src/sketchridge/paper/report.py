@@ -98,10 +98,10 @@ def false_as_printed(claims: Sequence[Claim]) -> str:
     found = [claim for claim in claims if claim.line and claim.is_false_as_printed]
     if not found:
         return ""
-    said = "; ".join(f"{c.name} (line {c.line})" for c in found)
+    said = "; ".join(f"{c.name} ({c.line})" for c in found)
     return (
         f"{len(found)} of the tests that depend on the reading do not hold as the paper prints "
-        f"the sentence, and hold in another reading: {said}."
+        f"the sentence (lines in brackets), and hold in another reading: {said}."
     )
 
 
