@@ -13,7 +13,7 @@ from sketchridge.paper.readings.growing import _probability
 from sketchridge.paper.readings.quotes import QUOTES
 from sketchridge.paper.readings.real import RealReading
 from sketchridge.paper.readings.synthetic import SyntheticReading
-from sketchridge.paper.report import counted
+from sketchridge.paper.report import counted, false_as_printed
 from sketchridge.paper.runs.gaps import DECAYS
 from sketchridge.paper.runs.real import MODELS, WHOLE
 from sketchridge.paper.runs.synthetic import STRATEGIES
@@ -200,7 +200,7 @@ def test_the_order_of_s_is_told_from_the_decay_it_follows_from():
     ]
     claim = next(c for c in experiment.claims(rows) if c.name == "fig1b: s_λ")
     assert claim.verdict == (
-        f"{DEPENDS}: does not hold with the kernel's eigenvalues; holds with eigenvalues "
+        f"{DEPENDS}: does not hold with the Gaussian kernel as printed; holds with eigenvalues "
         "e^(−αk^p) with p = 2"
     )
     values = [
@@ -289,8 +289,8 @@ def test_no_gain_beyond_one_is_judged_on_the_axes_of_the_plot(law, expected):
 @pytest.mark.parametrize(
     ("power", "expected"),
     [
-        (1, f"{DEPENDS}: holds with σ; does not hold with σ²"),
-        (2, f"{DEPENDS}: does not hold with σ; holds with σ²"),
+        (1, f"{DEPENDS}: holds with σ as printed; does not hold with σ²"),
+        (2, f"{DEPENDS}: does not hold with σ as printed; holds with σ²"),
         (3, FAILS),
     ],
 )
@@ -640,6 +640,25 @@ def test_claims_are_counted_by_test_and_by_sentence():
         "reading 1, are open 1. Quotations: no difference 1, depend on the reading 1, differ from "
         "panel to panel 1."
     )
+
+
+def test_what_is_false_as_printed_is_named_beside_the_counts():
+    def claim(name, verdict, line="1"):
+        return Claim(name, line, "sentence", "statistic", "measured", verdict)
+
+    claims = [
+        claim("one", f"{DEPENDS}: {FAILS} with σ as printed; {HOLDS} with σ²", "349"),
+        claim("two", f"{DEPENDS}: {HOLDS} with σ as printed; {FAILS} with σ²"),
+        claim("three", f"{DEPENDS}: {FAILS} with x; {HOLDS} with y"),
+        claim("four", FAILS),
+        claim("ours", f"{DEPENDS}: {FAILS} with σ as printed; {HOLDS} with σ²", ""),
+    ]
+    text = false_as_printed(claims)
+    assert text.endswith(
+        "prints the sentence (lines in brackets), and hold in another reading: one (349)."
+    )
+    assert text.startswith("1 of the tests that depend on the reading do not hold")
+    assert false_as_printed(claims[1:]) == ""
 
 
 WORDS = {

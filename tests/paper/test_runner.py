@@ -261,8 +261,8 @@ def test_the_report_has_figures_tables_record_and_claims(tmp_path):
 def test_what_was_noted_of_other_experiments_stays(tmp_path):
     """What is said of an experiment goes with its rows, and the note with the last of them."""
     result, _ = run(Squares(tmp_path), tmp_path)
-    again = {"cells": 2, "commit": "new", "backend": "triton", "machine": "a card"}
-    again |= {"what": "two squares", "command": "unknown"}
+    part = {"cells": 2, "commit": "new", "backend": "triton", "machine": "a card"}
+    again = [part | {"what": "two squares", "command": "unknown"}]
 
     def written(**options):
         write_report([result], tmp_path, options=Options(), command="x", commit="y", **options)
@@ -354,13 +354,27 @@ def test_full_runs_draw_fresh_seeds():
     ("options", "message"),
     [
         ({"names": ["fig9"]}, "Unknown experiment 'fig9'"),
+        ({"names": ["fig1a", "200"]}, "200 is taken for the name of an experiment: repeat the op"),
         ({"names": ["fig5"], "data": Path("nowhere")}, "no folder nowhere"),
         ({"names": ["fig1a"], "options": Options(m=(3,))}, "fig1a has no --m"),
         ({"names": ["fig1a"], "options": Options(backend="torch")}, "fig1a has no --backend"),
         ({"names": ["fig4"], "options": Options(backend="abacus")}, "Unknown backend 'abacus'"),
         ({"names": ["fig2"], "options": Options(repetitions=0)}, "--repetitions must be positive"),
         ({"names": ["fig2"], "jobs": 0}, "--jobs must be positive"),
-        ({"names": ["fig2"], "options": Options(n=(5, 6))}, "This figure has one n, got 5, 6"),
+        ({"names": ["fig2"], "options": Options(n=(5, 6))}, "fig2: One --n is needed here, got 5,"),
+        (
+            {"names": ["fig1a", "fig2"], "options": Options(n=(50, 100))},
+            "^fig2: One --n is needed here, got 50, 100: give one, or run the figures that take",
+        ),
+        ({"names": ["fig2"], "options": Options(strategies=("gp:fixed",))}, "no --strategies: th"),
+        (
+            {"names": ["fig4"], "options": Options(strategies=("V3",))},
+            "'V3': give some of V2:fixed",
+        ),
+        (
+            {"names": ["fig4"], "options": Options(strategies=("gp:fixed",))},
+            "runs a part of fig4 again, and .* has no table of the whole: run it without",
+        ),
         (
             {"names": ["fig2"], "options": Options(m=(9999,))},
             "Figure 2 has 500 points: a",

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from sketchridge.cli.say import console
-from sketchridge.paper.options import BACKEND_HELP, DATA_HELP
+from sketchridge.paper.options import BACKEND_HELP, DATA_HELP, STRATEGIES_HELP
 
 __all__ = ["reproduce"]
 
@@ -43,6 +43,7 @@ def reproduce(
         list[int] | None, typer.Option(help="Rows of the sketch, where a figure has them.")
     ] = None,
     backend: Annotated[str, typer.Option(help=BACKEND_HELP)] = "numpy",
+    strategies: Annotated[list[str] | None, typer.Option(help=STRATEGIES_HELP)] = None,
     report: Annotated[
         bool, typer.Option("--report", help="From the tables of an earlier run; run nothing.")
     ] = False,
@@ -61,7 +62,9 @@ def reproduce(
     from sketchridge.paper.options import Options
     from sketchridge.paper.report import claims_of
 
-    options = Options(full, repetitions, tuple(n or ()), tuple(m or ()), backend)
+    options = Options(
+        full, repetitions, tuple(n or ()), tuple(m or ()), backend, tuple(strategies or ())
+    )
     request = Request(
         names or ["all"],
         out,

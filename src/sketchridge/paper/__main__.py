@@ -10,7 +10,7 @@ from pathlib import Path
 from sketchridge.paper.command import Request, left_out, reproduce
 from sketchridge.paper.datasets import pack
 from sketchridge.paper.experiments import EXPERIMENTS
-from sketchridge.paper.options import BACKEND_HELP, DATA_HELP, Options
+from sketchridge.paper.options import BACKEND_HELP, DATA_HELP, STRATEGIES_HELP, Options
 from sketchridge.paper.report import claims_of
 
 __all__ = ["main"]
@@ -24,8 +24,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, help=DATA_HELP)
     parser.add_argument("--jobs", type=int, help="processes; one for each core unless given")
     parser.add_argument("--repetitions", type=int)
-    parser.add_argument("--n", type=int, nargs="+", default=[])
-    parser.add_argument("--m", type=int, nargs="+", default=[])
+    for size in ("--n", "--m"):
+        parser.add_argument(size, type=int, nargs="+", action="extend", default=[])
+    parser.add_argument(
+        "--strategies", nargs="+", action="extend", default=[], help=STRATEGIES_HELP
+    )
     parser.add_argument("--backend", default="numpy", help=BACKEND_HELP)
     parser.add_argument("--deadline", type=float, help="seconds after which no cell is begun")
     parser.add_argument("--report", action="store_true", help="from the tables; run nothing")
@@ -39,7 +42,14 @@ def main(arguments: list[str] | None = None) -> None:
     if given.pack is not None:
         print(*pack(given.data, given.pack), sep="\n")
         return
-    options = Options(given.full, given.repetitions, tuple(given.n), tuple(given.m), given.backend)
+    options = Options(
+        given.full,
+        given.repetitions,
+        tuple(given.n),
+        tuple(given.m),
+        given.backend,
+        tuple(given.strategies),
+    )
     words = sys.argv[1:] if arguments is None else arguments
     request = Request(
         given.names,

@@ -11,6 +11,7 @@ from sketchridge.backends import BACKENDS
 from sketchridge.paper.base import Experiment
 from sketchridge.paper.experiments import EXPERIMENTS
 from sketchridge.paper.options import Options
+from sketchridge.paper.parts import check_whole, put_together
 from sketchridge.paper.report import write_report
 from sketchridge.paper.runner import Result, read_results, run_experiments
 
@@ -44,6 +45,11 @@ class Request:
         every = not self.names or "all" in self.names
         wanted = list(EXPERIMENTS) if every else list(dict.fromkeys(self.names))
         unknown = [name for name in wanted if name not in EXPERIMENTS]
+        if unknown and unknown[0].isdigit():
+            raise ValueError(
+                f"{unknown[0]} is taken for the name of an experiment: repeat the option before "
+                f"each of several values, as --n 100 --n {unknown[0]}."
+            )
         if unknown:
             raise ValueError(
                 f"Unknown experiment {unknown[0]!r}: give 'all' or some of "
@@ -71,7 +77,7 @@ class Request:
         for name, values in numbers.items():
             if any(value < 1 for value in values):
                 raise ValueError(f"--{name} must be positive, got {min(values)}.")
-        given = {name for name in ("n", "m") if numbers[name]}
+        given = {name for name in ("n", "m", "strategies") if getattr(options, name)}
         given |= {"backend"} if options.backend != "numpy" else set()
         for name in sorted(given):
             without = [e.name for e in wanted if name not in e.maker.takes]
@@ -79,7 +85,12 @@ class Request:
                 have = ", ".join(e.name for e in EXPERIMENTS.values() if name in e.maker.takes)
                 raise ValueError(f"{without[0]} has no --{name}: those that have it are {have}.")
         for experiment in wanted:
-            experiment.maker.cells(options)
+            try:
+                experiment.maker.cells(options)
+            except ValueError as error:
+                raise ValueError(f"{experiment.name}: {error}") from error
+        if options.strategies:
+            check_whole([e.name for e in wanted], self.out, options)
 
 
 def reproduce(request: Request, say: Callable[[str, int, int], None]) -> tuple[list[Result], Path]:
@@ -100,6 +111,8 @@ def reproduce(request: Request, say: Callable[[str, int, int], None]) -> tuple[l
             deadline=request.deadline,
             say=say,
         )
+        if request.options.strategies:
+            results = put_together(results, request.out)
     if not any(result.rows for result in results):
         said = "; ".join(f"{result.experiment.name}: {result.missing}" for result in results)
         what = "There is nothing to report" if request.report_only else "Nothing was run"

@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["BACKEND_HELP", "DATA_HELP", "FRESH", "Options", "blocks", "rows_of"]
+__all__ = [
+    "BACKEND_HELP",
+    "DATA_HELP",
+    "FRESH",
+    "STRATEGIES_HELP",
+    "Options",
+    "blocks",
+    "rows_of",
+]
 
 BACKEND_HELP = "numpy, torch, triton or dask; of fig4, fig5, timing and update."
 DATA_HELP = (
     "Folder with the flights and weather files. Without flights in it fig4 takes those from New "
     "York in 2013, which are not the paper's, and says so; without weather fig5 is not run."
+)
+STRATEGIES_HELP = (
+    "Of fig4 and fig5, run again into the table that --out has of the whole figure, as V2:fixed; "
+    "with the options that it was run with, but for --backend."
 )
 FRESH = 10_000  # the first seed of full runs; none from here on was drawn before them
 
@@ -24,6 +36,7 @@ class Options:
     full : the repetitions that `docs/paper/registered.md` states, with fresh seeds.
     repetitions : so many instead. n, m : sizes instead of the paper's, where a figure has them.
     backend : of the library, where a figure's products can run on another.
+    strategies : these alone, where a figure runs them one by one.
     """
 
     full: bool = False
@@ -31,6 +44,7 @@ class Options:
     n: tuple[int, ...] = ()
     m: tuple[int, ...] = ()
     backend: str = "numpy"
+    strategies: tuple[str, ...] = ()
 
     @property
     def first_seed(self) -> int:
@@ -57,7 +71,10 @@ class Options:
 
 def _one(name: str, given: Sequence[int], usual: int) -> int:
     if len(given) > 1:
-        raise ValueError(f"This figure has one {name}, got {', '.join(map(str, given))}.")
+        raise ValueError(
+            f"One --{name} is needed here, got {', '.join(map(str, given))}: give one, or run the "
+            f"figures that take several --{name} by themselves."
+        )
     return given[0] if given else usual
 
 

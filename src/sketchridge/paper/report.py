@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
-from sketchridge.paper.code import fingerprint
 from sketchridge.paper.options import Options
-from sketchridge.paper.runner import Result, environment
+from sketchridge.paper.record import again_of, options_of, read_record, write_record
+from sketchridge.paper.runner import Result
 from sketchridge.paper.tables import write_table
 from sketchridge.paper.verdicts import DEPENDS, FAILS, HOLDS, OPEN, SAME, SHOWN, Claim
 from sketchridge.reporting import Section, page, picture, table
@@ -52,20 +50,20 @@ def write_report(
         for result in results:
             if result.rows:
                 write_table(result.rows, folder / "tables" / f"{result.experiment.name}.csv")
-        _write_record(results, folder, options, command, commit)
-    record = _read_record(folder)
+        write_record(results, folder, options, command, commit)
+    record = read_record(folder)
     claims = claims_of(results)
     write_table([vars(claim) for claim in claims], folder / "tables" / "claims.csv")
     (folder / "claims.md").write_text(_claims_text(claims), encoding="utf-8")
     sections = [
         _claims_section(claims),
         *(
-            _figure_section(result, folder, _options_of(record, result.experiment.name, options))
+            _figure_section(result, folder, options_of(record, result.experiment.name, options))
             for result in results
         ),
         _record_section(record),
     ]
-    lead = f"{_PAPER}, run again. {counted(claims)}"
+    lead = f"{_PAPER}, run again. {counted(claims)} {false_as_printed(claims)}".rstrip()
     path = folder / "report.html"
     text = page("The paper, reproduced", lead, sections, footer=f"Made by: {record['command']}")
     path.write_text(text, encoding="utf-8")
@@ -95,6 +93,18 @@ def counted(claims: Sequence[Claim]) -> str:
     )
 
 
+def false_as_printed(claims: Sequence[Claim]) -> str:
+    """Which tests fail to the letter: the counts have them among those that depend."""
+    found = [claim for claim in claims if claim.line and claim.is_false_as_printed]
+    if not found:
+        return ""
+    said = "; ".join(f"{c.name} ({c.line})" for c in found)
+    return (
+        f"{len(found)} of the tests that depend on the reading do not hold as the paper prints "
+        f"the sentence (lines in brackets), and hold in another reading: {said}."
+    )
+
+
 def _tally(kinds: Sequence[str]) -> str:
     counts = {kind: kinds.count(kind) for kind in _COUNTED if kind in kinds}
     return ", ".join(f"{_COUNTED[kind]} {count}" for kind, count in counts.items())
@@ -103,7 +113,7 @@ def _tally(kinds: Sequence[str]) -> str:
 def _claims_text(claims: Sequence[Claim]) -> str:
     """The claims as a table of a text page."""
     lines = [
-        f"{counted(claims)}",
+        f"{counted(claims)} {false_as_printed(claims)}".rstrip(),
         "",
         "| claim | line | the paper says | measured | verdict | remark |",
         "|---|---|---|---|---|---|",
@@ -131,9 +141,9 @@ def _claims_section(claims: Sequence[Claim]) -> Section:
     text = (
         "The paper's sentences are quoted word for word, with their lines in its TeX file; the "
         "statistic of each was fixed in registered.md before the seeds of the full run were drawn, "
-        "but for those called not registered; its section “After the run” lists the rules of "
-        "verdicts that were changed afterwards, and why; the last section is a second "
-        "registration. "
+        "but for those called not registered. Its later sections are named by what they are: "
+        "“After the run” and “After an audit” list rules of verdicts that were changed with the "
+        "results in view, and why; “Second registration” is of sentences that had no row. "
         "Square brackets are 95% intervals; where all of k parts must hold they are at 1 − 0.05/k. "
         "Nothing is adjusted between claims: of the decisions by a test about one in twenty may "
         "be wrong by chance. A claim without a line is this library's, not the paper's."
@@ -160,53 +170,6 @@ def _figure_section(result: Result, folder: Path, options: Options) -> Section:
     return Section(title, text, [picture(figure, title) for figure in figures.values()])
 
 
-def _write_record(
-    results: Sequence[Result], folder: Path, options: Options, command: str, commit: str
-) -> None:
-    """What was run: kept from one part of a run to the next, by experiment.
-
-    An experiment that is run anew loses what was said of its cells; the note of the whole, written
-    by hand, stays as long as there is an experiment of which it was written.
-    """
-    before = _read_record(folder)
-    experiments = dict(before["experiments"])
-    written = {r.experiment.name for r in results if r.rows}
-    for r in results:
-        if r.rows:
-            experiments[r.experiment.name] = {
-                "command": command,
-                "commit": commit,
-                "code": fingerprint(type(r.experiment.maker).__module__)[:12],
-                "options": asdict(options),
-                "choices": r.experiment.described(r.rows, options),
-                "cells": r.cells,
-                "rows": len(r.rows),
-                "seconds": round(r.seconds, 1),
-                "environment": dict(environment()),
-            }
-    record = {"command": command, "commit": commit, "experiments": experiments}
-    if "note" in before and set(before["experiments"]) - written:
-        record["note"] = before["note"]
-    text = json.dumps(record, indent=1, ensure_ascii=False)
-    (folder / "record.json").write_text(text + "\n", encoding="utf-8")
-
-
-def _read_record(folder: Path) -> dict:
-    """What is known of earlier runs in a folder."""
-    path = folder / "record.json"
-    if not path.is_file():
-        return {"command": "unknown", "commit": "unknown", "experiments": {}}
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-def _options_of(record: dict, name: str, usual: Options) -> Options:
-    """Those an experiment was run with, where they are known."""
-    known = record["experiments"].get(name, {}).get("options")
-    if known is None:
-        return usual
-    return Options(**{**known, "n": tuple(known["n"]), "m": tuple(known["m"])})
-
-
 def _record_section(record: dict) -> Section:
     rows = [
         {
@@ -218,7 +181,7 @@ def _record_section(record: dict) -> Section:
             "seconds of work": part["seconds"],
             "machine": part["environment"]["machine"],
             "command": part["command"],
-            "again": _again(part.get("again")),
+            "again": again_of(part),
         }
         for name, part in record["experiments"].items()
     ]
@@ -230,11 +193,3 @@ def _record_section(record: dict) -> Section:
     if "note" in record:
         text += f"\n\n{record['note']}"
     return Section("Record", text, [table(rows)])
-
-
-def _again(part: dict | None) -> str:
-    """In words, what of an experiment was run a second time."""
-    if part is None:
-        return ""
-    said = f"{part['cells']} cells, commit {part['commit']}, {part['backend']}, {part['machine']}"
-    return f"{said}: {part['what']}. Command: {part['command']}"

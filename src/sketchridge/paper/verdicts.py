@@ -10,6 +10,7 @@ from typing import Any
 from sketchridge.paper.statistics import Estimate
 
 __all__ = [
+    "AS_PRINTED",
     "DEPENDS",
     "FAILS",
     "HOLDS",
@@ -32,6 +33,7 @@ FAILS = "does not hold"
 SAME = "no difference beyond"
 DEPENDS = "depends on the reading"
 OPEN = "open"
+AS_PRINTED = "as printed"  # ends the name of a reading: the words to the letter
 SHOWN = "described"  # beside the paper's claims, and not judged
 
 
@@ -51,6 +53,19 @@ class Claim:
     def kind(self) -> str:
         """The verdict without its margin or its readings."""
         return next((k for k in (SAME, DEPENDS) if self.verdict.startswith(k)), self.verdict)
+
+    @property
+    def is_false_as_printed(self) -> bool:
+        """Whether it depends on the reading, and fails in the one called "as printed".
+
+        >>> verdict = f"{DEPENDS}: {FAILS} with σ as printed; {HOLDS} with σ²"
+        >>> Claim("name", "1", "sentence", "statistic", "2", verdict).is_false_as_printed
+        True
+        """
+        readings = self.verdict.removeprefix(f"{DEPENDS}: ").split("; ")
+        return self.kind == DEPENDS and any(
+            said.startswith(FAILS) and AS_PRINTED in said for said in readings
+        )
 
 
 def below(found: Estimate, limit: float) -> str:

@@ -32,7 +32,7 @@ def dimension_claim(panel: str, decay: str, rows: Sequence[Row]) -> Claim:
     if not polynomial:
         supposed = (-np.log([r["lambda"] for r in rows])) ** (1 / POWER)
         found = {
-            "the kernel's eigenvalues": found[""],
+            "the Gaussian kernel as printed": found[""],
             f"eigenvalues e^(−αk^p) with p = {POWER:g}": rate(x, supposed).mean,
         }
         remark += (

@@ -77,12 +77,12 @@ class FormulasReading(Experiment):
         figure, axes = new_figure(3, size=(4.6, 3.9))
         figure.suptitle(self.title, fontsize="large")
         lines = {
-            f"{step}²/λ, {NAMES[decay]}": _by_n(rows, decay, step)
+            f"{shown}²/λ, {NAMES[decay]}": _by_n(rows, decay, step)
             for decay in NAMES
-            for step in ("T2", "T1")
+            for step, shown in (("T2", "T₂"), ("T1", "T₁"))
         }
-        whole = {name: line for name, line in lines.items() if name.startswith("T2")}
-        dashed = {name: line for name, line in lines.items() if name.startswith("T1")}
+        whole = {name: line for name, line in lines.items() if name.startswith("T₂")}
+        dashed = {name: line for name, line in lines.items() if name.startswith("T₁")}
         bands(axes[0], whole, marker="o")
         bands(axes[0], dashed, colors=COLORS[2:], styles=dict.fromkeys(dashed, "--"))
         sizes = sorted({r["n"] for r in rows if r["n"]})
@@ -92,7 +92,7 @@ class FormulasReading(Experiment):
         axes[0].minorticks_off()
         finish(
             axes[0],
-            title="means, 95% bands (dashed: T1, which covers T2)",
+            title="means, 95% bands (dashed: T₁; of the spline both are one line)",
             xlabel="n",
             ylabel="sup T²/λ",
         )
@@ -105,7 +105,7 @@ class FormulasReading(Experiment):
             words = "k⁻⁴" if decay == "polynomial" else "exp(−αk²)"
             ax.plot(ranks, known * values[-1] / known[-1], color="0.4", linestyle="--", label=words)
             ax.set(yscale="log", xscale="log" if decay == "polynomial" else "linear")
-            finish(ax, title=f"eigenvalues, {NAMES[decay]}", xlabel="rank k", ylabel="μ_k/μ_1")
+            finish(ax, title=f"eigenvalues, {NAMES[decay]}", xlabel="rank k", ylabel="μₖ/μ₁")
         return figure
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
@@ -174,8 +174,8 @@ class FormulasReading(Experiment):
         """P(|Z| > t) for Z ~ N(0, v) against e·exp(−t²); no seed enters."""
         bound = np.exp(1 - HUGE**2)
         worst = {
-            "as printed, entries N(0, 1)": float((erfc(HUGE / np.sqrt(2)) / bound).max()),
-            "up to a scale, unit u, entries N(0, ½)": float((erfc(HUGE) / bound).max()),
+            "the bound as printed, entries N(0, 1)": float((erfc(HUGE / np.sqrt(2)) / bound).max()),
+            "the bound up to a scale, unit u, entries N(0, ½)": float((erfc(HUGE) / bound).max()),
         }
         return self._claim(
             "sub-Gaussian rows",

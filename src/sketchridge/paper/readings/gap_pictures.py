@@ -96,9 +96,18 @@ def _linear(
     bands(ax, lines, colors=shades, styles=styles, marker="o")
     ax.set_ylim(bottom=0)
     if not near:
-        least = min(e.mean for e in scale.values())
-        said = f"sup V1 is above these axes:\n{least:.2g} to {largest:.2g}"
-        ax.text(0.97, 0.95, said, transform=ax.transAxes, ha="right", va="top", fontsize=8)
+        ends = dict.fromkeys(f"{e:.2g}" for e in (min(e.mean for e in scale.values()), largest))
+        said = f"sup V1 is above these axes:\n{' to '.join(ends)}"
+        grows = varies == "sigma"  # the lines take the other corner
+        ax.text(
+            0.03 if grows else 0.97,
+            0.95,
+            said,
+            transform=ax.transAxes,
+            ha="left" if grows else "right",
+            va="top",
+            fontsize=8,
+        )
 
 
 def _on_logarithms(values: Sequence[float]) -> Estimate:

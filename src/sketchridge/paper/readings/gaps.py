@@ -326,7 +326,7 @@ class SupGap(Experiment):
         means = means_by_value(self._part(rows, "optimal"), "gap_v2", arithmetic)
         slope = rate(list(means), [e.mean for e in means.values()]).mean
         at = Estimate(slope, slope, slope)
-        readings = {"σ": within(at, 0.75, 1.25), "σ²": within(at, 1.75, 2.25)}
+        readings = {"σ as printed": within(at, 0.75, 1.25), "σ²": within(at, 1.75, 2.25)}
         return self._claim(
             "almost linearly in σ, as the theory says",
             "sigma",

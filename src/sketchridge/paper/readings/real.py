@@ -89,7 +89,7 @@ class RealReading(Experiment):
             "rounds": str(one["rounds"]),
             "share": f"{labels / one['pool']:.0%}",
             "m": str(one["m"]),
-            "repetitions": ", ".join(f"{count} {words}" for words, count in counts.items()),
+            "repetitions": ", ".join(f"{k} {words}" for words, k in counts.items() if k),
         }
 
     def _departure(self, rows: Sequence[Row]) -> str:

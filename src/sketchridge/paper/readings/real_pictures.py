@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["RealPictures", "curves_of", "relative"]
 
 Array = np.ndarray
+BANDS = "95% bands, levels of repetitions removed"
+PAIRS = (COLORS[4], "#a0742c", COLORS[5])  # no color of a strategy
 
 
 def curves_of(rows: Sequence[Row], value: str) -> Curves:
@@ -70,7 +72,7 @@ class RealPictures:
                 ax.axhspan(level.low, level.high, color="0.35", alpha=0.12, linewidth=0)
         label = f"RMSE in {self.source.unit}"
         shown = f"{title}, {MODELS[model]}" if model == "labels" else title
-        shown += f"\n{len(seeds)} repetitions, 95% bands without their levels"
+        shown += f"\n{len(seeds)} repetitions, {BANDS}"
         finish(ax, title=shown, xlabel=self._rounds, ylabel=label)
 
     @property
@@ -94,7 +96,7 @@ class RealPictures:
                     r: arithmetic(curves.differences(one, other, [r], relative, some))
                     for r in curves.rounds(one)[1:]
                 }
-        bands(ax, lines, colors=COLORS[4:])
+        bands(ax, lines, colors=PAIRS)
         ax.axhline(0, color="0.4", linewidth=1)
         finish(
             ax,
@@ -118,7 +120,7 @@ class RealPictures:
         dashed = {shown: "--" for shown in lines if shown.startswith("uniform")}
         bands(axes[0], lines, styles=dashed)
         label = f"RMSE in {self.source.unit}"
-        title = f"m fixed\n{len(seeds)} repetitions, 95% bands without their levels"
+        title = f"m fixed\n{len(seeds)} repetitions, {BANDS}"
         finish(axes[0], title=title, xlabel=self._rounds, ylabel=label)
         self._differences(axes[1], curves, ("learned", "fixed"), seeds)
         return figure
@@ -133,7 +135,7 @@ class RealPictures:
             f"rsKRR+{name}": sizes.band(f"{name}, {MODELS['auto']}") for name in ("V2", "uniform")
         }
         bands(axes[1], lines, styles={"rsKRR+uniform": "--"})
-        title = "the sketch that was chosen\nmeans, 95% bands"
+        title = "the sketch that was chosen, at most 512 rows\nmeans, 95% bands"
         finish(axes[1], title=title, xlabel=self._rounds, ylabel="m")
         self._differences(axes[2], curves, ("auto",))
         return figure

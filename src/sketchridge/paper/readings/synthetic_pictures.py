@@ -40,7 +40,9 @@ PAIRS = {  # what is judged; those of n = pool are dashed
     ],
 }
 SHADES = ("#7a7a7a", "#8d6a9f", "#a0743c")  # colors that no strategy has
-TICKS = (0.1, 0.2, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.4, 2, 5, 10)  # of ratios
+TICKS = (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 2)  # of ratios
+FAR_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10)  # where they are far apart
+_FAR = 5  # times
 DASHED = {"KRR+rand": "--", "rsKRR+rand": "--", "rsKRR+rand, n = pool": "--", TOP: ":"}
 
 
@@ -102,7 +104,7 @@ def _ratios(ax: Axes, errors: Curves, pairs: Sequence[tuple[str, str]]) -> None:
     ax.axhline(1, color="0.4", linewidth=1)
     ax.set_yscale("log")
     low, high = ax.get_ylim()
-    ticks = [t for t in TICKS if low < t < high]
+    ticks = [t for t in (FAR_TICKS if high > _FAR * low else TICKS) if low < t < high]
     ax.set_yticks(ticks, [f"{t:g}" for t in ticks])
     ax.minorticks_off()
     title = "ratio of paired errors, 95% bands"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -146,7 +147,7 @@ class Real:
     """The rows of a data set: RMSE by strategy, size of the sketch and round."""
 
     source: str
-    takes = frozenset({"repetitions", "n", "m", "backend"})
+    takes = frozenset({"repetitions", "n", "m", "backend", "strategies"})
     alone = False
 
     @property
@@ -191,7 +192,7 @@ class Real:
         ]
         return [
             {"strategy": strategy, "model": model, "seed": first + seed, **common}
-            for strategy, model, start, stop in plan
+            for strategy, model, start, stop in _wanted(plan, options.strategies)
             for seed in range(start, stop)
         ]
 
@@ -239,6 +240,15 @@ class Real:
                 _row(name, kind, r, mse, _sizes(cell)[kind](n)) for kind, mse in errors_of.items()
             ]
         return rows
+
+
+def _wanted(plan: list[tuple], names: Sequence[str]) -> list[tuple]:
+    """All parts of a plan, or those of these names."""
+    known = {f"{strategy}:{model}": part for part in plan for strategy, model in [part[:2]]}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f"Unknown strategy {unknown[0]!r}: give some of {', '.join(known)}.")
+    return [part for name, part in known.items() if not names or name in names]
 
 
 class _Watched:
