@@ -1,6 +1,6 @@
 """Coverage of 95% intervals with default settings, on Friedman's function with noise.
 
-    python benchmarks/coverage.py
+    python benchmarks/interval_coverage.py
 
 For each number of rows n and of features d: many training sets, 500 new observations each. Noise
 has the standard deviation 1; with 4 features the function lacks its fifth term.
@@ -68,7 +68,7 @@ def main() -> None:
         sentence = f"at least {wanted:.0%} held with n = {n}, d = {d} (found {held.mean():.1%})"
         claims.append(common.Claim(sentence, bool(held.mean() >= wanted)))
         print(claims[-1], flush=True)
-    text = f"Command: `python benchmarks/coverage.py`; {options.repetitions} training sets each."
+    text = f"Command: `python benchmarks/interval_coverage.py`; {options.repetitions} training sets each."
     parts = [text, common.machine(), common.markdown_table(rows)]
     common.write_report(options.out / "coverage.md", "Coverage", parts, claims)
 
