@@ -189,9 +189,8 @@ def test_the_least_limit_around_a_process_counts(groups, version, level):
     unlimited = "max" if version == 2 else 2**63 - 4096
     for path in ("user.slice/job", "user.slice", "user.slice/job/inside", "other"):
         limit = GIB // 4 if path not in ("user.slice/job", "user.slice") else unlimited
-        groups(
-            f"{top}/{path}".strip("/"), dict(zip(NAMES[version], (limit, GIB // 8), strict=True))
-        )
+        files = dict(zip(NAMES[version], (limit, GIB // 8), strict=True))
+        groups(f"{top}/{path}".strip("/"), files)
     groups(f"{top}/{level}".strip("/"), dict(zip(NAMES[version], (3 * GIB, GIB), strict=True)))
     groups.own(OWN[version])
     assert memory.available() == 2 * GIB

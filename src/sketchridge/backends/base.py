@@ -112,8 +112,9 @@ class Backend(ABC):
         """A context for a series of calls, in which no other threads compete with them."""
         return nullcontext()
 
-    def side_by_side(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
-        """The results of jobs that do not depend on each other, in their order."""
+    def side_by_side(self, jobs: Sequence[Callable[[], T]], numbers: float = 0.0) -> list[T]:
+        """The results of jobs that do not depend on each other, in their order. Each takes so many
+        float64 numbers for a time: no more run at once than there is memory for."""
         return [job() for job in jobs]
 
     # Arrays of the backend's own, for Tall

@@ -62,8 +62,9 @@ class NumpyTiles(Backend):
     def alone(self) -> AbstractContextManager[object]:
         return one_blas_thread()
 
-    def side_by_side(self, jobs: Sequence[Callable[[], Any]]) -> list[Any]:
-        return in_threads(self.workers, jobs)
+    def side_by_side(self, jobs: Sequence[Callable[[], Any]], numbers: float = 0.0) -> list[Any]:
+        at_once = min(self.workers, memory.available() // max(8 * numbers, 1))
+        return in_threads(max(1, int(at_once)), jobs)
 
     def points(self, kernel: Kernel, U: Array) -> Points:
         return Points(self, kernel, np.array(U, dtype=float))
