@@ -9,7 +9,6 @@ from sketchridge.data import Data
 from sketchridge.exact_fit import ExactFitted, extend_exact, select_exact
 from sketchridge.model import Choices
 from sketchridge.precision import check_full
-from sketchridge.progress import status
 from sketchridge.query import Query
 from sketchridge.regressor import Array, KernelRegressor, Say
 
@@ -112,8 +111,7 @@ class ExactKernelRidge(KernelRegressor):
         """
         query = self._question(X)
         self._check_kind(kind)
-        with status("Computing variances"):
-            return self._variance(query, kind)
+        return self._variance(query, kind)
 
     @property
     def _std_kind(self) -> str:

@@ -58,6 +58,7 @@ class NumpyTiles(Backend):
         self.workers = default_workers() if workers is None else workers
         side = int(np.sqrt(memory / (3 * self.workers * 8)))
         self.tile = max(1, min(tile, side))
+        self.evaluations = 2.0**30 * self.workers
 
     def alone(self) -> AbstractContextManager[object]:
         return one_blas_thread()
