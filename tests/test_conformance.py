@@ -406,9 +406,7 @@ def warns_at_cap():
 
 
 @pytest.mark.usefixtures("defaults")
-@pytest.mark.parametrize(
-    "cls", [SketchedKernelRidge, pytest.param(ExactKernelRidge, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("cls", [SketchedKernelRidge, ExactKernelRidge])
 def test_the_defaults_pass_scikit_learns_checks(cls):
     check_estimator(cls())
 

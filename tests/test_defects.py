@@ -31,6 +31,7 @@ from heard import Heard, at_most
 from multiprecision import Formula, Problem, Reference, to_floats
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
@@ -40,7 +41,7 @@ from sketchridge import ExactKernelRidge, SketchedKernelRidge
 from sketchridge.backends import NumpyTiles
 from sketchridge.backends.torch_tiles import TorchTiles
 from sketchridge.backends.triton_fused import TritonFused
-from sketchridge.kernels import CubicSpline, Gaussian, PeriodicSobolev, Polynomial
+from sketchridge.kernels import CubicSpline, Custom, Gaussian, PeriodicSobolev, Polynomial
 
 Array = np.ndarray
 SKETCHED = {"sketch_size": 12, "solver": "sketch", "random_state": 0}
@@ -672,6 +673,71 @@ def test_parameters_set_after_a_fit_wait_for_the_next_one(later: dict) -> None:
     found = heard.ask("answers", lambda: answers(model, X_new))
     if not heard.refusals:
         same(found, before)
+
+
+class Wave:
+    """A kernel of the user's with a state."""
+
+    def __init__(self) -> None:
+        self.scale = np.array([0.5])
+
+    def __call__(self, A: Array, B: Array) -> Array:
+        return np.exp(-(((A[:, None] - B[None]) / self.scale) ** 2).sum(axis=2))
+
+
+def stretched(kernel: Any) -> None:
+    kernel.theta = kernel.theta + 1
+
+
+LATER_KERNELS: dict[str, tuple[Callable[[], Any], Callable[[Any, Any], Any]]] = {
+    "set_params": (lambda: RBF(0.5), lambda m, k: m.set_params(kernel__length_scale=5.0)),
+    "theta": (lambda: 2.0 * RBF(0.5), lambda m, k: stretched(k)),
+    "a part": (lambda: 2.0 * RBF(0.5), lambda m, k: setattr(k.k2, "length_scale", 5.0)),
+    "state": (Wave, lambda m, k: k.scale.fill(5.0)),
+    "attribute": (Wave, lambda m, k: setattr(k, "scale", 5.0)),
+    "method": (lambda: Wave().__call__, lambda m, k: k.__self__.scale.fill(5.0)),
+    "Custom": (lambda: Custom(Wave()), lambda m, k: k.function.scale.fill(5.0)),
+    "partial": (lambda: partial(gaussian, h=[0.5]), lambda m, k: k.keywords["h"].append(5.0)),
+}
+
+
+def gaussian(A: Array, B: Array, h: list[float]) -> Array:
+    return np.exp(-(((A[:, None] - B[None]) / h[-1]) ** 2).sum(axis=2))
+
+
+@both
+@pytest.mark.parametrize("way", LATER_KERNELS)
+def test_a_kernel_changed_after_a_fit_changes_no_model(cls: type, way: str) -> None:
+    """The model keeps its own copy of a kernel object; further rows go on with that copy."""
+    X, y, X_new = data(20)
+    make, change = LATER_KERNELS[way]
+    kernel = make()
+    model = made(cls, kernel=kernel, bandwidth="auto").fit(X, y)
+    expected = made(cls, kernel=make(), bandwidth="auto").fit(X, y)
+    change(model, kernel)
+    same(answers(model, X_new), answers(expected, X_new))
+    same([model.path_.loo], [expected.path_.loo])
+    if isinstance(kernel, RBF):  # the estimator has the changed one for the next fit
+        assert model.kernel.length_scale == 5.0
+    model.partial_fit(X_new, y[:8])
+    same(answers(model, X_new), answers(expected.partial_fit(X_new, y[:8]), X_new))
+
+
+class Uncopied(Wave):
+    """That does not let itself be copied, as something that holds a lock or a file."""
+
+    def __deepcopy__(self, memo: Any) -> None:
+        raise TypeError("cannot be copied")
+
+
+@both
+def test_a_kernel_that_cannot_be_copied_is_used_as_it_is(cls: type) -> None:
+    X, y, X_new = data(20)
+    model = made(cls, kernel=Uncopied(), bandwidth="auto").fit(X, y)
+    same(
+        answers(model, X_new),
+        answers(made(cls, kernel=Wave()).set_params(bandwidth="auto").fit(X, y), X_new),
+    )
 
 
 def test_an_older_exact_mean_is_not_brought_back() -> None:

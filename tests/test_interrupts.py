@@ -11,7 +11,14 @@ import pytest
 from problems import X_TEST, M, X, Y
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from sketchridge import ExactKernelRidge, SketchedKernelRidge, exact_fit
+from sketchridge import (
+    ExactKernelRidge,
+    SketchedKernelRidge,
+    candidates,
+    chosen,
+    exact_fit,
+    selection,
+)
 from sketchridge.backends import NumpyTiles
 
 PRIMITIVES = (
@@ -33,6 +40,13 @@ PRIMITIVES = (
     "drawn",
     "solve_triangular",
     "definite",
+    "dense",
+    "cholesky",
+    "triangular",
+    "criterion",
+    "left_out",
+    "side_by_side",
+    "picked",
 )
 _EVERY = 10
 
@@ -44,12 +58,14 @@ class Interrupting(NumpyTiles):
         super().__init__(workers=1)
         self.calls = 0
         self.seen: set[str] = set()
+        self.names: list[str] = []  # of the calls since it was armed
         self.at: int | None = None
         self.error: type[BaseException] = KeyboardInterrupt
 
     def arm(self, at: int | None, error: type[BaseException] = KeyboardInterrupt) -> None:
         """Raise the error at the call of that number from now on; never for None."""
         self.calls = 0
+        self.names = []
         self.at = at
         self.error = error
 
@@ -61,6 +77,7 @@ class Interrupting(NumpyTiles):
         def counted(*arguments: Any, **options: Any) -> Any:
             self.calls += 1
             self.seen.add(name)
+            self.names.append(name)
             if self.calls - 1 == self.at:
                 raise self.error(f"in call {self.at}, of {name}")
             return value(*arguments, **options)
@@ -245,6 +262,71 @@ def test_an_interrupted_change_leaves_the_old_model_and_can_be_repeated(case, ch
     assert_identical(everything(model), everything(expected))
 
 
+# The defaults, which learn the kernel, as they are and with every step that only many rows take.
+DEFAULTS: dict[str, tuple[type, dict[tuple[Any, str], int]]] = {
+    "sketched": (SketchedKernelRidge, {}),
+    "exact": (ExactKernelRidge, {}),
+    "sketched, as of many rows": (
+        SketchedKernelRidge,
+        {
+            (candidates, "_IN_TURN"): 30,
+            (candidates, "_SIDE_BY_SIDE"): 30,
+            (candidates, "_TRIAL"): 25,
+            (chosen, "_ROWS"): 30,
+            (chosen, "_CHECKED"): 35,
+            (selection, "_COMPLETE"): 30,
+        },
+    ),
+}
+
+
+def default(case: str, backend: Interrupting) -> Any:
+    cls, _ = DEFAULTS[case]
+    return cls(backend=backend) if cls is ExactKernelRidge else cls(backend=backend, random_state=0)
+
+
+def moments_of(names: list[str]) -> list[int]:
+    """The first and the last call of each primitive, and every so many."""
+    last = {name: at for at, name in enumerate(names)}
+    first = {name: at for at, name in reversed(list(enumerate(names)))}
+    often = range(0, len(names), max(_EVERY, len(names) // 5))
+    return sorted({*first.values(), *last.values(), *often})
+
+
+@pytest.mark.usefixtures("defaults")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("case", DEFAULTS)
+def test_interrupted_fits_with_the_defaults_leave_what_was(case, backend, monkeypatch):
+    """A first fit, a fit to other data and further rows, in this order."""
+    for (room, name), value in DEFAULTS[case][1].items():
+        monkeypatch.setattr(room, name, value)
+    model, expected = default(case, backend), default(case, backend)
+    # where memory is short, an exact mean of many rows is computed in another way
+    errors = [KeyboardInterrupt] if "many" in case else [KeyboardInterrupt, MemoryError]
+    changes = [
+        lambda each: each.fit(X[:50], y[:50]),
+        lambda each: each.fit(X[:40] * 2 + 1, NOISY[:40, :1] - 1000),
+        lambda each: each.partial_fit(X[60:70] + 0.1, NOISY[60:70, :1]),
+    ]
+    for change in changes:
+        backend.arm(None)
+        change(expected)
+        moments = moments_of(backend.names)
+        before = dict(vars(model))
+        for turn, at in enumerate(moments):
+            error = errors[turn % len(errors)]
+            backend.arm(at, error)
+            with pytest.raises(error, match="in call"):
+                change(model)
+            assert vars(model) == before
+        backend.arm(None)
+        change(model)
+        assert_identical(everything(model), everything(expected))
+    learned = {"criterion"} | ({"side_by_side", "left_out"} if "many" in case else set())
+    factorized = {"dense", "cholesky", "triangular"}
+    assert backend.seen >= learned | (factorized if case != "sketched" else set())
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_an_interrupted_choice_of_the_bandwidth_leaves_the_old_model(backend):
     """It takes thirteen fits, so that every hundredth call has to do."""
@@ -310,7 +392,7 @@ def test_the_primitives_of_a_fit_are_interrupted(backend):
         model.fit(X[:60], y[:60])
         append(model)
         everything(model)
-    assert backend.seen >= set(PRIMITIVES) - {"definite"}
+    assert backend.seen >= set(PRIMITIVES) - {"definite", "criterion", "left_out", "side_by_side"}
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that send signals")

@@ -102,6 +102,7 @@ def test_the_memory_of_windows_is_asked_for(monkeypatch):
     monkeypatch.setattr("ctypes.windll", SimpleNamespace(kernel32=kernel32), raising=False)
     monkeypatch.setattr(memory.sys, "platform", "win32")
     monkeypatch.setattr(memory, "Path", no_file)
+    monkeypatch.setattr(memory, "_LIMITS", ())
     assert memory.available() == 3 * 2**30
 
 
@@ -110,7 +111,6 @@ def test_the_memory_of_macos_is_asked_for(monkeypatch):
     answers = {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}
     monkeypatch.setattr(memory.os, "sysconf_names", answers)
     monkeypatch.setattr(memory.os, "sysconf", answers.__getitem__)
-    monkeypatch.setattr(memory, "_LIMITS", ())
     monkeypatch.setattr(memory, "Path", no_file)
     assert memory._of_the_machine() == 1000 * 4096
 
@@ -130,21 +130,35 @@ def no_file(path):
 GIB = 2**30
 
 
+NAMES = {1: ("memory.limit_in_bytes", "memory.usage_in_bytes"), 2: ("memory.max", "memory.current")}
+
+
 @pytest.fixture
-def container(monkeypatch, tmp_path):
-    """Files of a control group, in place of this machine's."""
+def groups(monkeypatch, tmp_path):
+    """Control groups in a folder, in place of this machine's."""
+    monkeypatch.setattr(memory, "_GROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(memory, "_OWN", tmp_path / "own")
+    monkeypatch.setattr(memory, "_of_the_machine", lambda: 64.0 * GIB)
+
+    def group(path: str, files: dict[str, object]) -> None:
+        folder = tmp_path / "cgroup" / path
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (folder / name).write_text(f"{text}\n")
+
+    group.own = (tmp_path / "own").write_text
+    return group
+
+
+@pytest.fixture
+def container(groups):
+    """A container that sees its group as the root."""
 
     def make(version: int, limit: object, used: int, inactive: int = 0) -> None:
-        names = ("memory.max", "memory.current")
-        if version == 1:
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
-        files = tuple(tmp_path / name for name in names)
-        files[0].write_text(f"{limit}\n")
-        files[1].write_text(f"{used}\n")
         field = "total_inactive_file" if version == 1 else "inactive_file"
-        (tmp_path / "memory.stat").write_text(f"anon 17\n{field} {inactive}\nslab 5\n")
-        monkeypatch.setattr(memory, "_LIMITS", (files, (tmp_path / "no", tmp_path / "where")))
-        monkeypatch.setattr(memory, "_of_the_machine", lambda: 64.0 * GIB)
+        stat = f"anon 17\n{field} {inactive}\nslab 5"
+        files = dict(zip(NAMES[version], (limit, used), strict=True)) | {"memory.stat": stat}
+        groups("memory" if version == 1 else "", files)
 
     return make
 
@@ -155,11 +169,44 @@ def test_a_containers_limit_is_respected(container, version):
     assert memory.available() == 1.5 * GIB
 
 
-def test_a_container_without_a_limit_has_the_machines_memory(container):
-    container(2, "max", GIB)
+@pytest.mark.parametrize(("version", "limit"), [(2, "max"), (1, 2**63 - 4096)])
+def test_a_container_without_a_limit_has_the_machines_memory(container, version, limit):
+    container(version, limit, GIB)
     assert memory.available() == 64 * GIB
-    container(1, 2**63 - 4096, GIB)
-    assert memory.available() == 64 * GIB
+
+
+OWN = {  # as in a service of systemd, in a job of a scheduler, with both versions side by side
+    2: "0::/user.slice/job\n",
+    1: "9:name=systemd:/\n5:devices:/\n4:cpu,memory:/user.slice/job\n0::/other\n",
+}
+
+
+@pytest.mark.parametrize("version", OWN)
+@pytest.mark.parametrize("level", ["user.slice/job", "user.slice", ""])
+def test_the_least_limit_around_a_process_counts(groups, version, level):
+    """Only the root was looked at, which has no limit outside of containers."""
+    top = "memory" if version == 1 else ""
+    unlimited = "max" if version == 2 else 2**63 - 4096
+    for path in ("user.slice/job", "user.slice", "user.slice/job/inside", "other"):
+        limit = GIB // 4 if path not in ("user.slice/job", "user.slice") else unlimited
+        files = dict(zip(NAMES[version], (limit, GIB // 8), strict=True))
+        groups(f"{top}/{path}".strip("/"), files)
+    groups(f"{top}/{level}".strip("/"), dict(zip(NAMES[version], (3 * GIB, GIB), strict=True)))
+    groups.own(OWN[version])
+    assert memory.available() == 2 * GIB
+
+
+def test_a_limit_beyond_which_a_process_is_slowed_down_counts(groups):
+    groups("job", {"memory.max": 4 * GIB, "memory.high": 2 * GIB, "memory.current": GIB})
+    groups.own("0::/job\n")
+    assert memory.available() == GIB
+
+
+def test_a_group_whose_path_is_that_of_outside_is_the_root(groups):
+    """Docker without a namespace of its own for control groups."""
+    groups("memory", dict(zip(NAMES[1], (2 * GIB, GIB), strict=True)))
+    groups.own("4:memory:/docker/0123456789\n0::/../outside\n")
+    assert memory.available() == GIB
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -6,13 +6,17 @@ import io
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import rich.console
+from helpers import assert_close
 
-from sketchridge import SketchedKernelRidge, progress
+from sketchridge import ExactKernelRidge, SketchedKernelRidge, progress
+from sketchridge.backends import NumpyTiles
 from sketchridge.progress import status
 
 _RealConsole = rich.console.Console
@@ -168,6 +172,118 @@ def test_standard_error_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=None, modules={}))
     with status("Working", after=0.0) as say:
         say("Still working")
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is said, however quick the work is; ten points at a time are answered."""
+    found: list[str] = []
+    begin = progress._Line.__init__
+    monkeypatch.setattr(progress, "_QUICK", 0)
+    monkeypatch.setattr(progress._Line, "update", lambda self, text: found.append(text))
+    monkeypatch.setattr(
+        progress._Line, "__init__", lambda self, text: found.append(text) or begin(self, text)
+    )
+    monkeypatch.setattr(NumpyTiles, "block_bytes", 8 * 60 * 10)
+    monkeypatch.setattr(NumpyTiles, "width_for", lambda self, n: n)
+    return found
+
+
+QUESTIONS: dict[str, tuple[Callable[[Any, Any], object], list[str]]] = {
+    "predict": (lambda m, X: m.predict(X), ["Predicting"]),
+    "return_std": (
+        lambda m, X: m.predict(X, return_std=True),
+        ["Predicting", "Computing variances"],
+    ),
+    "predict_interval": (
+        lambda m, X: m.predict_interval(X),
+        ["Predicting", "Computing variances", "Leaving out every row"],
+    ),
+    "predictive_variance": (
+        lambda m, X: m.predictive_variance(X),
+        ["Predicting", "Leaving out every row", "Computing variances"],
+    ),
+    "log_density": (
+        lambda m, X: m.log_density(X, X[:, 0]),
+        ["Predicting", "Computing variances", "Leaving out every row"],
+    ),
+    "score": (lambda m, X: m.score(X, X[:, 0]), ["Predicting"]),
+    "variance": (lambda m, X: m.variance(X), ["Computing variances"]),
+    "gp": (lambda m, X: m.variance(X, "gp"), ["Computing variances"]),
+    "path_": (lambda m, X: m.path_, ["Computing the λ path"]),
+    "loo_error_": (lambda m, X: m.loo_error_, ["Leaving out every row"]),
+    "eigenvalues_": (lambda m, X: m.eigenvalues_, ["Computing eigenvalues"]),
+    "effective_dof_": (lambda m, X: m.effective_dof_, ["Counting degrees of freedom"]),
+    "interval_quantiles_": (lambda m, X: m.interval_quantiles_, ["Leaving out every row"]),
+    "amplitude_": (lambda m, X: m.amplitude_, ["Leaving out every row"]),
+}
+IN_BLOCKS = {"Predicting", "Computing variances"}
+MODELS = {
+    "sketched": lambda: SketchedKernelRidge(alpha=0.1, sketch_size=9, random_state=0),
+    "exact mean": lambda: SketchedKernelRidge(
+        alpha=0.1, sketch_size=9, solver="pcg", random_state=0
+    ),
+    "exact": lambda: ExactKernelRidge(alpha=0.1),
+}
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_question_says_how_many_points_it_has_answered(
+    make: Callable[[], Any], name: str, said: list[str]
+) -> None:
+    """Predictions, intervals, paths and leave-one-out errors showed nothing for minutes."""
+    ask, texts = QUESTIONS[name]
+    X = np.linspace(0, 1, 60)[:, None]
+    model = make().fit(X, np.sin(6 * X[:, 0]))
+    said.clear()
+    ask(model, X[:35])
+    assert [text for text in said if "points" not in text] == texts
+    without_mean = {"Predicting"} if name == "predictive_variance" else set()
+    for text in IN_BLOCKS & set(texts) - without_mean:
+        assert f"{text}: 0 of 35 points" in said
+        assert f"{text}: 30 of 35 points" in said
+
+
+def test_answers_in_blocks_are_those_of_all_points_at_once(said: list[str]) -> None:
+    X = np.linspace(0, 1, 60)[:, None]
+    model = MODELS["exact mean"]().set_params(dtype="float64").fit(X, np.sin(6 * X[:, 0]))
+    mean, std = model.predict(X, return_std=True)
+    each = [model.predict(X[i : i + 1], return_std=True) for i in range(60)]
+    assert_close(mean, np.concatenate([m for m, _ in each]))
+    assert_close(std, np.concatenate([s for _, s in each]))
+
+
+def test_a_question_inside_other_work_leaves_its_text_alone(said: list[str]) -> None:
+    """A command that predicts row after row knows how many there are."""
+    X = np.linspace(0, 1, 60)[:, None]
+    model = MODELS["sketched"]().fit(X, np.sin(6 * X[:, 0]))
+    said.clear()
+    with status("Working"):
+        model.predict_interval(X)
+    assert said == ["Working"]
+
+
+def test_a_question_that_fails_ends_its_status(said: list[str]) -> None:
+    X = np.linspace(0, 1, 60)[:, None]
+    model = MODELS["exact"]().fit(X, np.sin(6 * X[:, 0]))
+    with pytest.raises(ValueError, match="y has the shape"):
+        model.log_density(X, np.zeros((60, 2)))
+    said.clear()
+    progress.passed(1, 2)
+    with status("Working"):
+        progress.passed(1, 2)
+    assert said == ["Working"]
+
+
+def test_few_numbers_are_no_work(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line would take longer than the answer."""
+    X = np.linspace(0, 1, 60)[:, None]
+    model = MODELS["sketched"]().fit(X, np.sin(6 * X[:, 0]))
+    said.clear()
+    monkeypatch.setattr(progress, "_QUICK", 60 * 35 + 1)
+    model.predict(X[:35], return_std=True)
+    assert said == []
 
 
 def test_a_fit_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,12 @@
 """A kernel of one's own, of one module and one row in the table, does all that others do."""
 
+import os
 import pickle
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import kernel_of_a_user
 import numpy as np
@@ -41,6 +47,7 @@ from sketchridge.backends.triton_fused import TritonFused
 from sketchridge.kernels import KERNELS, Radial, as_kernel
 
 NAME = "rational_quadratic"
+SHOWN_NAME = "RationalQuadratic"
 SHAPE = 1.5
 H = 0.5
 THEIRS = theirs.RationalQuadratic(length_scale=H, alpha=SHAPE)
@@ -241,6 +248,77 @@ def test_without_a_triton_function_triton_leaves_it_to_pytorch():
     options = {"kernel": plain, "bandwidth": H, "sketch_size": M}
     model = sketched(backend=BACKENDS["triton"](), **options).fit(X, y)
     assert_same_answers(model, sketched(**(options | OWN)).fit(X, y))
+
+
+# a kernel of the library's own
+
+RATIONAL = '''"""The rational quadratic kernel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sketchridge.kernels.radial import Radial
+
+
+def rational_quadratic(s: Any, xp: Any, shape: float) -> Any:
+    return (1 + s / (2 * shape)) ** -shape
+
+
+def rational_quadratic_slope(s: Any, xp: Any, shape: float) -> Any:
+    return -0.5 * (1 + s / (2 * shape)) ** (-shape - 1)
+
+
+def RationalQuadratic(bandwidth: Any = None, shape: float = 1.0) -> Radial:
+    made = Radial(rational_quadratic, rational_quadratic_slope, None, bandwidth, (shape,))
+    return replace(made, name="RationalQuadratic", labels="shape")
+'''
+ROWS = {  # a file, a line of it, and what comes before that
+    "src/sketchridge/kernels/__init__.py": {
+        "# A name and what": "from sketchridge.kernels.rational import RationalQuadratic\n\n",
+        '    "precomputed": ': f'    "{NAME}": RationalQuadratic,\n',
+    },
+    "tests/helpers.py": {
+        '    KernelCase("polynomial", ': f"""    KernelCase(
+        "{NAME}", kernels.RationalQuadratic(bandwidth=0.9, shape=2.0), normal
+    ),
+"""
+    },
+}
+
+
+def test_a_built_in_kernel_is_one_file_and_a_row_in_each_of_two_tables(tmp_path):
+    """In a copy of the library, whose tests are collected with it."""
+    here = Path(__file__).parents[1]
+    for folder in ("src", "tests"):
+        unread = shutil.ignore_patterns("__pycache__", "web", "active", "cli")
+        ignored = unread if folder == "tests" else shutil.ignore_patterns("__pycache__")
+        shutil.copytree(here / folder, tmp_path / folder, ignore=ignored)
+    shutil.copy(here / "pyproject.toml", tmp_path)
+    (tmp_path / "src/sketchridge/kernels/rational.py").write_text(RATIONAL)
+    for name, rows in ROWS.items():
+        text = (tmp_path / name).read_text()
+        for line, before in rows.items():
+            assert text.count(line) == 1
+            text = text.replace(line, before + line)
+        (tmp_path / name).write_text(text)
+    options = ["-p", "no:xdist", "-p", "no:cacheprovider", "-vv", "-k", f"{NAME} or {SHOWN_NAME}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "tests/test_kernels.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    passed = re.findall(r"::(\S+)\[(.+)\] PASSED", done.stdout)
+    assert (
+        "test_the_repr_of_a_built_in_kernel_makes_it_again",
+        f"{SHOWN_NAME}(shape=1.0)",
+    ) in passed
+    assert len([1 for _, row in passed if row == NAME]) >= 5
 
 
 # what is no kernel

@@ -25,6 +25,7 @@ _MARGIN = 1.04  # of mean squares: RMSE rises by 0.2% on 8 tables, not on their 
 _IN_TURN = 200  # rows below which all are held out in turn
 _TURNS = 4
 _SIDE_BY_SIDE = 300  # rows from which candidates are learned at the same time
+_SQUARES = 5.2  # n×n matrices at a time: 4.2 in a descent, 4.0 left out, 5.1 for the last α
 _HOPELESS = 1e6  # the squared error of what cannot be computed, in variances of y
 
 
@@ -163,7 +164,7 @@ class Race:
         if len(self.problem) < _SIDE_BY_SIDE:
             tried = [candidate() for candidate in candidates]
         else:
-            tried = self.backend.side_by_side(candidates)
+            tried = self.backend.side_by_side(candidates, _SQUARES * len(self.many) ** 2)
         self.steps += [candidate.step for candidate in tried]
         return tried
 
@@ -179,6 +180,22 @@ class Race:
             if each.beats(best):
                 best = each
         return best
+
+    @property
+    def many(self) -> Problem:
+        """The rows on which candidates are compared."""
+        return self.head(2 * self.rows if self.rows else _COMPARED)
+
+    def check_memory(self, kernels: Sequence[DistanceKernel]) -> None:
+        """Refuse what cannot fit, before any work."""
+        alone = len(kernels) * len(self.forms) == 1
+        rows = max([0 if alone else len(self.many), *map(self.size, self.forms)])
+        if rows >= _SIDE_BY_SIDE:
+            self.backend.reserve(
+                _SQUARES * rows**2,
+                f"Learning the kernel on {rows:,} rows",
+                "give kernel='matern32' and bandwidth='median', or a number",
+            )
 
     def head(self, rows: int) -> Problem:
         return self.problem.some(slice(0, rows))
@@ -209,7 +226,7 @@ class Race:
         """
         rows = self.learning_rows(form)
         found = self.learned(kernel, form, self.head(rows), near)
-        many = self.head(2 * self.rows if self.rows else _COMPARED)
+        many = self.many
         U = found.coordinates(many.X)
         alphas = found.alpha, found.alpha / _LOWER
         tries = [self.backend.left_out(kernel, U, alpha, many) for alpha in alphas]

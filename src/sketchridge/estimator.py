@@ -176,7 +176,7 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
             options = {"kind": kind, "refine": refine, "tol": tol, "return_bound": return_bound}
             return self._lazily("variance", X, [kind], options, outputs=1 + return_bound)
         query = self._question(X)
-        with status("Computing variances"):
+        with self._answering(query, "Computing variances"):
             variance, bound = self._judged(query, kind, refine, tol, return_bound)
         return variance if bound is None else (variance, bound)
 
@@ -224,7 +224,7 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
         """
         query, kind = self._contrasts(A, X), self._known_kind(kind)
         check_refinement(kind, refine, tol, return_bound)
-        with status("Computing contrasts"):
+        with self._answering(query, "Computing contrasts"):
             mean = self._mean(query)
             variance, bound = self._judged(query, kind, refine, tol, return_bound)
         return (mean, variance) if bound is None else (mean, variance, bound)

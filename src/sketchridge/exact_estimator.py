@@ -8,7 +8,6 @@ from sketchridge.covariance import dense_covariance
 from sketchridge.exact_fit import ExactFitted, extend_exact, select_exact
 from sketchridge.model import Choices
 from sketchridge.precision import check_full
-from sketchridge.progress import status
 from sketchridge.query import Query
 from sketchridge.regressor import Array, KernelRegressor
 
@@ -114,8 +113,7 @@ class ExactKernelRidge(KernelRegressor):
         """
         query = self._question(X)
         self._check_kind(kind)
-        with status("Computing variances"):
-            return self._variance(query, kind)
+        return self._variance(query, kind)
 
     @property
     def _std_kind(self) -> str:

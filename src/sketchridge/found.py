@@ -13,6 +13,8 @@ from sketchridge import tuning
 from sketchridge.certify import Certificate
 from sketchridge.kernels import DistanceKernel, Kernel
 from sketchridge.learning import Step, relevance, spreads
+from sketchridge.predictive import Predictive
+from sketchridge.progress import answering
 from sketchridge.sketches import Sketch
 
 __all__ = ["Found", "FoundSketch"]
@@ -88,14 +90,14 @@ class Found:
     def amplitude_(self) -> float | Array:
         """float or array (q,) : ŝ², by which gp is multiplied to be in units of y²; one for each
         target."""
-        amplitude = self.fitted_.predictive.amplitude / self.fitted_.kernel.unit
+        amplitude = self._predictive.amplitude / self.fitted_.kernel.unit
         return float(amplitude[0]) if self._one_target else amplitude
 
     @property
     def interval_quantiles_(self) -> Array:
         """array (l, 1 + q) : a row for each level that n rows can give: the level, and for each
         target c, by which half-widths are multiplied."""
-        return self.fitted_.predictive.quantiles
+        return self._predictive.quantiles
 
     @property
     def noise_variance_(self) -> float | Array:
@@ -107,19 +109,22 @@ class Found:
     def path_(self) -> tuning.LambdaPath:
         """LambdaPath : λ, df, gcv and loo over the grid, each (100,); computed when asked for,
         O(nm²). λ is in units of the kernel, gcv and loo are in units of y²."""
-        return copy.deepcopy(self.fitted_.path)
+        with answering("Computing the λ path"):
+            return copy.deepcopy(self.fitted_.path)
 
     @property
     def loo_error_(self) -> float:
         """float : the mean squared leave-one-out error in units of y², weighted, exact for the
         fitted alpha (and sketch); computed when asked for."""
-        return self.fitted_.loo_error
+        with answering("Leaving out every row"):
+            return self.fitted_.loo_error
 
     @property
     def eigenvalues_(self) -> Array:
         """array (r,) : eigenvalues of K, or of K̂ for a sketch, in descending order and units of the
         kernel."""
-        return self.fitted_.eigenvalues.copy()
+        with answering("Computing eigenvalues"):
+            return self.fitted_.eigenvalues.copy()
 
     @property
     def s_lambda_(self) -> int:
@@ -129,7 +134,8 @@ class Found:
     @property
     def effective_dof_(self) -> float:
         """float : degrees of freedom, the trace of the smoother."""
-        return float(self.fitted_.ridge.df)
+        with answering("Counting degrees of freedom"):
+            return float(self.fitted_.ridge.df)
 
     @property
     def fitted_(self) -> Any:
@@ -137,6 +143,12 @@ class Found:
         library, in a form that may change."""
         check_is_fitted(self)
         return self._fitted
+
+    @property
+    def _predictive(self) -> Predictive:
+        """The distribution of new observations."""
+        with answering("Leaving out every row"):
+            return self.fitted_.predictive
 
 
 class FoundSketch(Found):

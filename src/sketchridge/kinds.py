@@ -5,16 +5,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 __all__ = ["Kinds"]
 
+Array = np.ndarray
 _OF_THE_MEAN = ("v1", "v2", "v3", "vbar", "vtheta")  # kinds in units of y²
 
 
 class Kinds:
-    """The kinds of variance that an estimator has."""
+    """The kinds of variance that an estimator has, and shapes by the number of targets."""
 
+    _one_target: Any
     _kinds: tuple[str, ...]
     _kind: str  # of a variance, unless one is asked for
 
@@ -50,6 +53,14 @@ class Kinds:
                 f"not: give {' or '.join(known)}."
             )
         return kind
+
+    def _shaped(self, values: Array) -> Array:
+        """(t, q), or (t,) for one target."""
+        return values[:, 0] if self._one_target else np.array(values)
+
+    def _scaled(self, unit: Array, factor: float | Array) -> Array:
+        """unit (t,) times a factor for each target: (t,) or (t, q)."""
+        return unit * factor if self._one_target else np.outer(unit, factor)
 
     @property
     @abstractmethod

@@ -94,6 +94,7 @@ def learn(
     if not problem.Y.shape[1] or not len(used) or len(X) < 3:
         return _nothing_to_learn(kernels[0], X, spread, order)
     race = Race(problem, criterion, allowed, rows, say, backend)
+    race.check_memory(kernels)
     best = race.winner(kernels)
     return _learned(best, race, spread, order)
 

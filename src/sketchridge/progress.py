@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Say", "status", "written_out"]
+__all__ = ["Say", "answering", "passed", "status", "written_out"]
 
 Say = Callable[[str], None]
 _PATIENCE = 2.0  # seconds before anything is shown
+_QUICK = 2**14  # kernel values that are no work
 _PAUSE = 10.0  # seconds between plain lines
 _inside = threading.local()
 _plain = threading.Event()
@@ -50,6 +51,32 @@ def status(text: str, *, after: float = _PATIENCE) -> Iterator[Callable[[str], N
     finally:
         _inside.say = None
         line.close()
+
+
+@contextmanager
+def answering(text: str, work: float = float("inf")) -> Iterator[None]:
+    """The status of a question, with the points that have `passed`.
+
+    Inside another question it replaces that one's text; inside any other status, which knows more
+    of what is going on, and for few kernel values of ``work``, it says nothing.
+    """
+    asked = getattr(_inside, "question", None)
+    elsewhere = asked is None and getattr(_inside, "say", None) is not None
+    if elsewhere or asked == text or (asked is None and work < _QUICK):
+        yield
+        return
+    with status(text):
+        _inside.question = text
+        try:
+            yield
+        finally:
+            _inside.question = asked
+
+
+def passed(done: int, of: int) -> None:
+    """Say how many points have been answered, where that is a question's status."""
+    if getattr(_inside, "question", None) is not None:
+        _inside.say(f"{_inside.question}: {done:,} of {of:,} points")
 
 
 def _line(text: str, after: float) -> _Line:

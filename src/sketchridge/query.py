@@ -19,6 +19,7 @@ from scipy.sparse import issparse
 from sketchridge.backends import Backend, Points, Tall
 from sketchridge.factor import Factor, Sample
 from sketchridge.precision import FULL, canceled, safe
+from sketchridge.progress import passed
 from sketchridge.rows import positions
 
 __all__ = ["AtPoints", "Contrasts", "Functionals", "Query", "Share", "Theta", "share_at"]
@@ -101,9 +102,13 @@ class Query(ABC):
         ``formed`` says that the function needs k_x at all training rows.
         """
         size = self._block(max(width, 1), formed)
-        starts = range(0, max(len(self), 1), size)
-        parts = [slice(i, min(i + size, len(self))) for i in starts]
-        return np.concatenate([function(self.some(s), *(each[s] for each in along)) for s in parts])
+        parts = []
+        for start in range(0, max(len(self), 1), size):
+            if size < len(self):
+                passed(start, len(self))
+            part = slice(start, min(start + size, len(self)))
+            parts.append(function(self.some(part), *(each[part] for each in along)))
+        return np.concatenate(parts)
 
     def _block(self, width: int, formed: bool) -> int:
         return min(max(1, self.backend.block_bytes // (8 * width)), self.backend.longest)
@@ -155,7 +160,15 @@ class AtPoints(Query):
         return squares / sample.total
 
     def against(self, sample: Sample, T: Tall, precision: str) -> Tall:
-        return sample.backend.matmul(self.points, sample.points, T, precision=precision)
+        backend = sample.backend
+
+        def block(some: AtPoints) -> Tall:
+            return backend.matmul(some.points, sample.points, T, precision=precision)
+
+        width = backend.width_for(len(sample))
+        if not width or len(self) <= self._block(width, False):
+            return block(self)
+        return backend.tall(self.in_blocks(width, lambda some: block(some).host()))
 
     def at(self, points: Points) -> Tall:
         return self.backend.block(points, self.points)

@@ -23,7 +23,7 @@ from sketchridge.checks import (
 from sketchridge.covariance import half
 from sketchridge.dask_input import computed
 from sketchridge.kinds import Kinds
-from sketchridge.progress import status
+from sketchridge.progress import answering, status
 from sketchridge.query import AtPoints, Contrasts, Query
 from sketchridge.rows import changed, two_values
 from sketchridge.slopes import AverageSlopes, slopes_at
@@ -71,7 +71,7 @@ class Questions(Kinds):
         """
         kind = self._covariance_kind(kind)
         query = self._question(X)
-        with status("Computing covariances"):
+        with answering("Computing covariances"):
             unit = self._covariance(query, kind)
         if kind == "gp":
             return unit * self._fitted.kernel.unit
@@ -112,7 +112,7 @@ class Questions(Kinds):
         rng = as_random(random_state)
         query = self._question(X)
         fitted = self._fitted
-        with status("Drawing curves"):
+        with answering("Drawing curves"):
             mean = fitted.mean(query)
             root = half(self._covariance(query, kind))  # (t, r)
         variances = fitted.predictive.amplitude if kind == "gp" else fitted.noise
@@ -153,7 +153,7 @@ class Questions(Kinds):
         array([1.])
         """
         query, kind = self._contrasts(A, X), self._known_kind(kind)
-        with status("Computing contrasts"):
+        with answering("Computing contrasts"):
             return self._mean(query), self._plain_variance(query, kind)
 
     def test_contrast(
@@ -211,7 +211,7 @@ class Questions(Kinds):
         query = self._contrasts(A, X)
         q = () if self._one_target else (len(self._fitted.noise),)
         held = checked_value(value, (len(query), *q))
-        with status("Testing contrasts"):
+        with answering("Testing contrasts"):
             mean = self._mean(query)
             unit = self._covariance(query, kind)
         std = np.sqrt(self._of_targets(np.maximum(np.diagonal(unit), 0), self._fitted.noise))
@@ -248,7 +248,7 @@ class Questions(Kinds):
         kind = self._kind_of_the_mean(kind)
         points = self._question(X)
         query = slopes_at(self._fitted.sample, points, self.n_features_in_)
-        with status("Computing gradients"):
+        with answering("Computing gradients"):
             shape = (len(points), self.n_features_in_, -1)
             mean = self._fitted.mean(query).reshape(shape)
             mean = mean[:, :, 0] if self._one_target else mean
@@ -379,6 +379,3 @@ class Questions(Kinds):
 
     @abstractmethod
     def _question(self, X: Any) -> AtPoints: ...
-
-    @abstractmethod
-    def _shaped(self, values: Array) -> Array: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Self
 
@@ -28,7 +29,7 @@ from sketchridge.data import prepared, warn_of_silence
 from sketchridge.found import Found
 from sketchridge.inputs import validated
 from sketchridge.kernels import Precomputed, candidates
-from sketchridge.progress import status
+from sketchridge.progress import answering, status
 from sketchridge.query import AtPoints, Query
 from sketchridge.questions import Questions
 
@@ -175,13 +176,14 @@ class KernelRegressor(
             options = {"return_std": return_std}
             return self._lazily("predict", X, needs, options, outputs=1 + return_std)
         query = self._question(X)
-        mean = self._fitted.mean(query)
-        mean = mean[:, 0] if self._one_target else mean
-        if return_cov:
-            return mean, self.covariance(X, self._std_kind)
-        if not return_std:
-            return mean
-        std = np.sqrt(self._variance(query, self._std_kind))
+        with self._answering(query):
+            mean = self._fitted.mean(query)
+            mean = mean[:, 0] if self._one_target else mean
+            if return_cov:
+                return mean, self.covariance(X, self._std_kind)
+            if not return_std:
+                return mean
+            std = np.sqrt(self._variance(query, self._std_kind))
         self._warn_about(std)
         return mean, std
 
@@ -242,12 +244,13 @@ class KernelRegressor(
             return self._lazily("predict_interval", X, needs, options, outputs=2)
         query = self._question(X)
         weights = checked_precisions(sample_weight, len(query))
-        share = self._fitted.noise_share(query) / weights
-        mean = self._fitted.mean(query)
-        found = self._fitted.predictive
+        with self._answering(query):
+            share = self._fitted.noise_share(query) / weights
+            mean = self._fitted.mean(query)
+            gp, found = self._gp(query), self._predictive
         widths = found.half_widths if method == "loo" else found.gaussian_half_widths
         below, above = widths(
-            self._gp(query),
+            gp,
             float(confidence_level),
             side=side,
             noise_share=share,
@@ -277,9 +280,10 @@ class KernelRegressor(
             options = {"include_noise": include_noise}
             return self._lazily("predictive_variance", X, ["gp", "predictive"], options)
         query = self._question(X)
-        found = self._fitted.predictive
-        share = self._fitted.noise_share(query)
-        return self._shaped(found.variance(self._gp(query), share, include_noise))
+        with self._answering(query):
+            found = self._predictive
+            share = self._fitted.noise_share(query)
+            return self._shaped(found.variance(self._gp(query), share, include_noise))
 
     def log_density(self, X: Any, y: Any) -> Array:
         """log p(y) of observations, by a Student t that is fitted to the leave-one-out scores.
@@ -297,9 +301,11 @@ class KernelRegressor(
             The natural logarithm of a density per unit of y; (t, q) for several targets.
         """
         query = self._question(X)
-        mean = self._fitted.mean(query)
         given = np.asarray(computed(y), dtype=float)
         Y = given[:, None] if given.ndim == 1 else given
+        with self._answering(query):
+            mean = self._fitted.mean(query)
+            gp, found = self._gp(query), self._predictive
         if Y.shape != mean.shape:
             raise ValueError(
                 f"y has the shape {given.shape}, but predictions have {self._shaped(mean).shape}: "
@@ -307,7 +313,7 @@ class KernelRegressor(
             )
         check_known(Y)
         share = self._fitted.noise_share(query)
-        return self._shaped(self._fitted.predictive.log_density(Y, mean, self._gp(query), share))
+        return self._shaped(found.log_density(Y, mean, gp, share))
 
     def noise_at(self, X: Any) -> Array:
         """σ²(x), the noise variance of a new observation of weight 1.
@@ -343,24 +349,21 @@ class KernelRegressor(
         self._fitted.kernel.check_domain(X)
         return self._fitted.at(X)
 
+    def _answering(self, query: Query, text: str = "Predicting") -> AbstractContextManager[None]:
+        return answering(text, len(query) * len(self._fitted.sample))
+
     def _variance(self, query: Query, kind: str) -> Array:
         """A variance by name, in units of y² for v1, v2 and v3, else of the kernel."""
-        unit = getattr(self._fitted.ridge, kind)(query)
+        with self._answering(query, "Computing variances"):
+            unit = getattr(self._fitted.ridge, kind)(query)
         if kind in ("gp", "bias2"):
             return unit * self._fitted.kernel.unit
         return self._scaled(unit, self.noise_variance_)
 
     def _gp(self, query: AtPoints) -> Array:
         """gp(x), in units of the kernel as it is evaluated: (t,)."""
-        return self._fitted.ridge.gp(query)
-
-    def _shaped(self, values: Array) -> Array:
-        """(t, q), or (t,) for one target."""
-        return values[:, 0] if self._one_target else np.array(values)
-
-    def _scaled(self, unit: Array, factor: float | Array) -> Array:
-        """unit (t,) times a factor for each target: (t,) or (t, q)."""
-        return unit * factor if self._one_target else np.outer(unit, factor)
+        with self._answering(query, "Computing variances"):
+            return self._fitted.ridge.gp(query)
 
     def _warn_about(self, std: Array) -> None:
         """Without an intercept mean and variance are 0 far from the data: say so."""

@@ -374,7 +374,7 @@ class Ridge:
 
     @property
     def _width(self) -> int:
-        return len(self.basis.V) + 1
+        return max(len(self.basis.V) + 1, self.sample.backend.width_for(len(self.sample)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ __all__ = ["Backend"]
 T = TypeVar("T")
 Array = np.ndarray
 _LARGEST_SKETCH = 2048, 4096
+_POINTS = 1024  # predicted at a time at least, where that is to be heard of
 _TALL = 4  # matrices (n, m) that a fit may hold at a time
 REMEDY = "give a smaller sketch_size, or fewer rows"
 
@@ -41,6 +42,7 @@ class Backend(ABC):
     block_bytes: int = 2**26  # of the largest (t, m) matrix while t points are predicted
     slab_bytes: int = 2**28  # of a few columns or rows of a matrix with a row for each data row
     longest: int = 2**62  # of the points that are predicted at a time
+    evaluations: float = 2**31  # of a kernel in some seconds, after which one hears of them
     far: ClassVar[dict[str, float]] = {"float64": 0.0}
     # Below far[precision] times the usual ‖k_x‖², kernel values leave the range of a precision.
 
@@ -108,12 +110,18 @@ class Backend(ABC):
     def reserve(self, numbers: float, what: str, remedy: str = REMEDY) -> None:
         """Raise MemoryError where there is no room for so many float64 numbers."""
 
+    def width_for(self, n: int) -> int:
+        """That of matrices of as many points as are compared with n rows in some seconds."""
+        numbers = self.block_bytes / 8
+        return int(min(numbers / _POINTS, numbers * n / self.evaluations))
+
     def alone(self) -> AbstractContextManager[object]:
         """A context for a series of calls, in which no other threads compete with them."""
         return nullcontext()
 
-    def side_by_side(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
-        """The results of jobs that do not depend on each other, in their order."""
+    def side_by_side(self, jobs: Sequence[Callable[[], T]], numbers: float = 0.0) -> list[T]:
+        """The results of jobs that do not depend on each other, in their order. Each takes so many
+        float64 numbers for a time: no more run at once than there is memory for."""
         return [job() for job in jobs]
 
     # Arrays of the backend's own, for Tall

@@ -58,6 +58,7 @@ class DaskBlocks(NumpyTiles):
         super().__init__()
         self.inner = inner
         self.rows = rows
+        self.evaluations = float("inf")
         self.limit = _FEW if rows is None else rows
         self.longest = self.limit
         self.cluster = Cluster(client, inner)

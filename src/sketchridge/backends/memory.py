@@ -8,16 +8,20 @@ from pathlib import Path
 
 __all__ = ["available", "check"]
 
-_CGROUP = Path("/sys/fs/cgroup")
-_LIMITS = (  # limit and use, of a container with cgroups of version 2 or 1
-    (_CGROUP / "memory.max", _CGROUP / "memory.current"),
-    (_CGROUP / "memory/memory.limit_in_bytes", _CGROUP / "memory/memory.usage_in_bytes"),
+_GROUPS = Path("/sys/fs/cgroup")  # control groups: containers, services, jobs of a scheduler
+_OWN = Path("/proc/self/cgroup")  # lines number:controllers:path, of version 2 without controllers
+_LIMITS = (  # limit and use, with control groups of version 2 or 1
+    ("memory.max", "memory.current"),
+    ("memory.high", "memory.current"),  # beyond it a process is slowed down until it stands still
+    ("memory.limit_in_bytes", "memory.usage_in_bytes"),
 )
 
 
 def available() -> float:
-    """Bytes that can still be taken on this machine or in its container; infinite if unknown."""
-    return min(_of_the_machine(), *(_of_a_group(*files) for files in _LIMITS))
+    """Bytes that can still be taken on this machine, and in every control group around this
+    process; infinite if unknown."""
+    groups = (_of_a_group(group / a, group / b) for group in _groups() for a, b in _LIMITS)
+    return min([_of_the_machine(), *groups])
 
 
 def check(needed: float, what: str, remedy: str, *, free: float | None = None) -> None:
@@ -63,6 +67,23 @@ def _of_windows() -> float:
     status = Status(length=ctypes.sizeof(Status))
     ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined]
     return float(status.free)
+
+
+def _groups() -> set[Path]:
+    """The folders of this process's group and of those around it. A container may see its own group
+    as the root, whatever the path of it is called outside."""
+    found = {_GROUPS, _GROUPS / "memory"}
+    try:
+        lines = _OWN.read_text().splitlines()
+    except OSError:
+        return found
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        group = _GROUPS / ("memory" if controllers else "") / path.lstrip("/")
+        found |= {each for each in (group, *group.parents) if _GROUPS in each.parents}
+    return found
 
 
 def _of_a_group(limit: Path, used: Path) -> float:

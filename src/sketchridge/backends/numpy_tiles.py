@@ -60,12 +60,14 @@ class NumpyTiles(Backend):
         self.workers = default_workers() if workers is None else _counted(workers)
         side = int(np.sqrt(memory / (3 * self.workers * 8)))
         self.tile = max(1, min(tile, side))
+        self.evaluations = 2.0**30 * self.workers
 
     def alone(self) -> AbstractContextManager[object]:
         return one_blas_thread()
 
-    def side_by_side(self, jobs: Sequence[Callable[[], Any]]) -> list[Any]:
-        return in_threads(self.workers, jobs)
+    def side_by_side(self, jobs: Sequence[Callable[[], Any]], numbers: float = 0.0) -> list[Any]:
+        at_once = min(self.workers, memory.available() // max(8 * numbers, 1))
+        return in_threads(max(1, int(at_once)), jobs)
 
     def points(self, kernel: Kernel, U: Array) -> Points:
         return Points(self, kernel, np.array(U, dtype=float))

@@ -39,6 +39,7 @@ class TorchArrays(Backend):
         self._asked = device
         self.device = torch.device(device or self._usual_device())
         self._constants = _Constants()
+        self.evaluations = 2.0**31 if self._on_the_host else 2.0**38
 
     @property
     def slab_bytes(self) -> int:  # type: ignore[override]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ _ROWS = 200  # looked at to see whether a kernel is positive semidefinite
 class Custom(Kernel):
     """A callable k(X, Z) -> matrix, or a kernel object of sklearn.gaussian_process.
 
-    It is called from several threads at once, each time with some rows of X and of Z.
+    It is called from several threads at once, each time with some rows of X and of Z. A fit keeps a
+    copy, where it can be copied, so that an object that is changed later changes no model.
 
     Parameters
     ----------
@@ -35,6 +37,9 @@ class Custom(Kernel):
     """
 
     function: Callable[[Array, Array], Array]
+
+    def fitted(self, X: Array) -> Custom:
+        return Custom(_copied(self.function))
 
     def block(self, U: Array, V: Array) -> Array:
         G = np.asarray(self.function(U, V), dtype=float)
@@ -126,6 +131,14 @@ def custom_kernel(spec: Any) -> Custom:
                 "here: remove it and set alpha to the noise level."
             )
     return Custom(spec)
+
+
+def _copied(function: Any) -> Any:
+    """A copy; the object itself where it lets none be made, such as one that holds a lock."""
+    try:
+        return copy.deepcopy(function)
+    except Exception:  # whatever its own methods raise
+        return function
 
 
 def _some(n: int) -> Array:

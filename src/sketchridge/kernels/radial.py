@@ -47,6 +47,8 @@ class Radial(DistanceKernel):
         How it is shown; the profile's name unless given.
     center : (d,) array
         Set by a fit.
+    labels : str
+        What ``name``, as the function that makes the kernel, calls the parameters.
 
     Examples
     --------
@@ -66,12 +68,16 @@ class Radial(DistanceKernel):
     parameters: tuple[float, ...] = ()
     name: str = ""
     center: Array | None = field(default=None)
+    labels: str | None = None
 
     geometry = "distance"
 
     def __repr__(self) -> str:
         name = self.name or self.profile.__name__
-        return shown(name, bandwidth=self.bandwidth, parameters=self.parameters or None)
+        if self.labels is None:
+            return shown(name, bandwidth=self.bandwidth, parameters=self.parameters or None)
+        given = zip(self.labels.split(), self.parameters, strict=True)
+        return shown(name, bandwidth=self.bandwidth, **dict(given))
 
     def check(self, X: Array) -> None:
         at_zero = float(self.evaluate(np.zeros(1), np)[0])
