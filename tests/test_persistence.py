@@ -20,7 +20,7 @@ from sklearn.datasets import make_blobs
 from sklearn.gaussian_process.kernels import RBF
 
 import sketchridge
-from sketchridge import ExactKernelRidge, SketchedKernelRidge
+from sketchridge import ExactKernelRidge, SketchedKernelRidge, fitted
 from sketchridge.backends import NumpyTiles
 from sketchridge.backends.torch_tiles import TorchTiles
 from sketchridge.backends.triton_fused import TritonFused
@@ -321,6 +321,61 @@ def test_a_model_of_housing_prices_fits_an_email():
     assert model.sketch_size_ == 1024
     assert len(pickle.dumps(model)) <= 25_000_000
     assert len(skops.io.dumps(model)) <= 25_000_000
+
+
+def default_fit(**options):
+    X = np.random.default_rng(0).uniform(size=(300, 3))
+    y = np.sin(5 * X[:, 0]) + X[:, 1] + 0.2 * np.random.default_rng(1).standard_normal(300)
+    model = SketchedKernelRidge(
+        "matern32", bandwidth=1.0, alpha="loo", fit_intercept=True, **options
+    )
+    return model.fit(X, y), np.vstack([X[:5], np.random.default_rng(2).uniform(size=(5, 3)) * 2])
+
+
+LARGE = {
+    "complete": {"solver": "auto"},
+    "exact": {"solver": "pcg", "sketch_size": 60},
+    "weighted": {"solver": "auto", "noise": "varying"},
+}
+
+
+@pytest.mark.parametrize("options", LARGE.values(), ids=LARGE)
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_large_model_is_saved_without_square_matrices(options, times, monkeypatch):
+    """L and V are made again when variances are asked for; the mean needs neither."""
+    model, Z = default_fit(random_state=0, **options)
+    small = len(pickle.dumps(model))
+    monkeypatch.setattr(fitted, "_STORED", 0)
+    for _ in range(times):
+        stored = pickle.dumps(model)
+        model = pickle.loads(stored)
+    rank = len(model.eigenvalues_)
+    again = pickle.loads(stored)
+    assert len(stored) < small - 12 * rank**2
+    assert "landmarks" not in vars(again.fitted_.factor)
+    before, Z = default_fit(random_state=0, **options)
+    assert_close(again.predict(Z), before.predict(Z), condition=100)
+    assert "landmarks" not in vars(again.fitted_.factor)
+    assert again.solver_ == before.solver_
+    for kind in ("v2", "v3", "vbar", "gp", "bias2"):
+        assert_close(again.variance(Z, kind), before.variance(Z, kind), condition=1e4)
+    assert_close(again.predict_interval(Z)[0], before.predict_interval(Z)[0], condition=100)
+    assert_close(again.loo_error_, before.loo_error_, condition=100)
+    assert again.gap_ == before.gap_
+    more = np.random.default_rng(3).uniform(size=(20, 3))
+    assert_close(
+        again.partial_fit(more, more[:, 0]).predict(Z),
+        before.partial_fit(more, more[:, 0]).predict(Z),
+        condition=1e4,
+    )
+
+
+def test_a_default_model_of_thousands_of_rows_fits_an_email():
+    X = np.random.default_rng(0).standard_normal((3000, 13))
+    y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(1).standard_normal(3000)
+    model = SketchedKernelRidge("gaussian", bandwidth=2.0, alpha="loo", random_state=0).fit(X, y)
+    assert model.sketch_size_ == 3000
+    assert len(pickle.dumps(model)) <= 5_000_000  # 144 MB with two square matrices
 
 
 # where it can be loaded

@@ -32,14 +32,28 @@ class Basis:
 
     factor: Factor
     Y: Tall  # (n, q)
-    E: Array  # (r,)
-    V: Array  # (m, r)
+    found: tuple[Array, Array] | None = None  # E and V, where they are known
     saved: tuple[Array, Array] | None = None  # P and rest of a model that was loaded
     repeats: Repeats | None = None  # what Y does not show of rows that repeat x with another y
 
     @property
     def sample(self) -> Sample:
         return self.factor.sample
+
+    @cached_property
+    def spectrum(self) -> tuple[Array, Array]:
+        """E (r,) and V (m, r). O(nm² + m³)."""
+        return spectrum(self.sample.backend, self.factor.gram) if self.found is None else self.found
+
+    @property
+    def E(self) -> Array:
+        """(r,), in descending order."""
+        return self.spectrum[0]
+
+    @property
+    def V(self) -> Array:
+        """(m, r)."""
+        return self.spectrum[1]
 
     @cached_property
     def T(self) -> Tall:
@@ -123,7 +137,7 @@ class Basis:
 
 def basis_of(factor: Factor, Y: Tall, repeats: Repeats | None = None) -> Basis:
     """The eigenbasis of a factor, with targets Y (n, q). O(m³)."""
-    return Basis(factor, Y, *spectrum(factor.sample.backend, factor.gram), repeats=repeats)
+    return Basis(factor, Y, spectrum(factor.sample.backend, factor.gram), repeats=repeats)
 
 
 @dataclass(frozen=True, eq=False)

@@ -92,12 +92,16 @@ def factorize(sample: Sample, sketch: Sketch, precision: str) -> Factor:
     ``precision`` is that of a dense sketch's sums; landmarks are always exact to float64.
     """
     if isinstance(sketch, RowSketch):
-        start = no_landmarks(sample.backend, sample.diag.host()[:, 0])
-        found = with_rows(start, sample.points, sample.diag, sketch.indices)
+        found = _landmarks(sample, sketch.indices)
         return RowFactor(sample, sketch, found.pivots, found.L, found)
     if isinstance(sketch, EntrySketch):
         return _applied(sample, sketch, precision, None, None, first=0)
     raise TypeError(f"No factor for a sketch of type {type(sketch).__name__}.")
+
+
+def _landmarks(sample: Sample, rows: Array) -> Landmarks:
+    start = no_landmarks(sample.backend, sample.diag.host()[:, 0])
+    return with_rows(start, sample.points, sample.diag, rows)
 
 
 def spectrum(backend: Backend, gram: Array) -> tuple[Array, Array]:
@@ -112,19 +116,30 @@ class RowFactor(Factor):
     """The factor of a sketch that selects points p: F = k(X, X_p) L⁻ᵀ.
 
     ``made`` is where the columns came from, if they were made; otherwise, in a model that was
-    loaded from a file, they are made again when they are needed.
+    loaded from a file, they are made again when they are needed, and L with them where it was too
+    large to be stored.
     """
 
     sample: Sample
     sketch: RowSketch
-    pivots: Array  # (r,)
-    L: Array  # (r, r), lower triangular
+    rows: Array  # (r,): p
+    lower: Array | None  # (r, r): L
     made: Landmarks | None = None
     known: Array | None = None  # the part of FᵀWF that is known already
     kept: Points | None = None  # the landmarks themselves, in a model without its rows
 
     precision = FULL
     nested = True
+
+    @property
+    def pivots(self) -> Array:
+        """The rows p: (r,)."""
+        return self.landmarks.pivots if self.lower is None else self.rows
+
+    @property
+    def L(self) -> Array:
+        """Lower triangular: (r, r)."""
+        return self.landmarks.L if self.lower is None else self.lower
 
     @cached_property
     def landmark_points(self) -> Points:
@@ -136,6 +151,8 @@ class RowFactor(Factor):
         """The columns, and what they leave unexplained."""
         if self.made is not None:
             return self.made
+        if self.lower is None:
+            return _landmarks(self.sample, self.rows)
         F = self.features(self.sample.points, np.eye(len(self.pivots))).held()
         diag = self.sample.diag
         return Landmarks(self.pivots, self.L, F, remaining(diag, F, diag, len(self.pivots)))

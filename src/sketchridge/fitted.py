@@ -19,7 +19,7 @@ from sketchridge.distribution import LeftOut
 from sketchridge.factor import EntryFactor, Factor, RowFactor
 from sketchridge.model import Choices, Model, Task
 from sketchridge.notices import warn
-from sketchridge.precision import Plan, offered_or_full
+from sketchridge.precision import EPS, FULL, Plan, offered_or_full
 from sketchridge.query import Query
 from sketchridge.ridge import Ridge
 from sketchridge.sample import Sample, Sizes, sample_elsewhere
@@ -28,6 +28,8 @@ from sketchridge.varying import Varying
 __all__ = ["Fitted", "Probed", "Settings", "SketchTask", "rows_left_out"]
 
 Array = np.ndarray
+_STORED = 20e6  # bytes of L and V beyond which they are made again instead
+_NEARLY = 1e-8  # what a mean by other coefficients may be off by, relative
 _TOLD = {"v3", "gp", "bias2", "predictive"}  # by landmarks, without the training rows
 _GATHERED = 2**13  # rows that a cluster gives to the caller, and to each worker
 
@@ -89,6 +91,7 @@ class Fitted(Model):
     grown_gap: float | None  # the gap, where growing the sketch has measured it
     probed: Probed = Probed()  # noqa: RUF009, a tuple
     saved_certificate: Certificate | None = None  # of a model that was loaded
+    dual: Tall | None = None  # (n, q): coefficients of the mean in a loaded model without L and V
 
     def __post_init__(self) -> None:
         """What predictions need of the rows is taken from them now: later they may be gone."""
@@ -107,9 +110,10 @@ class Fitted(Model):
         return self.ridge.basis.largest / self.ridge.lam
 
     def _inside(self, query: Query) -> Array:
-        if self.omega is None:
+        omega = self.dual if self.omega is None else self.omega
+        if omega is None:
             return self.ridge.mean(query)
-        against = query.against(self.sample, self.omega, self.plan.full)
+        against = query.against(self.sample, omega, self.plan.full)
         return np.outer(query.constant, self.offset) + against.host()
 
     @cached_property
@@ -181,9 +185,10 @@ class Fitted(Model):
 
     def _whole(self) -> dict[str, Any]:
         factor = self.factor
+        large = self._is_large
         kept: dict[str, Array | None]
         if isinstance(factor, RowFactor):
-            kept = {"pivots": factor.pivots, "L": factor.L}
+            kept = {"pivots": factor.rows, "L": None if large else factor.L}
         else:
             assert isinstance(factor, EntryFactor)
             sums = None if factor.sums is None else factor.sums.host()
@@ -195,21 +200,44 @@ class Fitted(Model):
         settings = self.settings
         if data.X is not self.data.X:  # it came from a cluster, and is here now
             settings = replace(settings, backend="auto")
-        return self._small() | {
+        return self._small(large) | {
             "settings": settings,
             "data": data,
             "factor": kept,
             "omega": None if self.omega is None else self.omega.host(),
+            "dual": self._dual if large else None,
             "gap": self.gap if self.grown_gap is None else self.grown_gap,
             "varying": varying,
             "predictive": self.predictive,
         }
 
+    @property
+    def _is_large(self) -> bool:
+        """Whether L and V are left out of a file: the mean of an exact model needs neither."""
+        if self.dual is not None:
+            return True
+        if not isinstance(self.factor, RowFactor) or 16 * self.factor.sketch.size**2 <= _STORED:
+            return False
+        scales = self.sample.scales
+        lost = EPS[FULL] * np.sqrt(scales.diag * scales.trace) / self.ridge.lam
+        return self.omega is not None or (self.factor.complete and lost <= _NEARLY)
+
+    @property
+    def _dual(self) -> Array | None:
+        """M(Y − Ŷ)/λ, by which a complete sketch's mean is that of the training rows: (n, q)."""
+        if self.dual is not None:
+            return self.dual.host()
+        if self.omega is not None:
+            return None
+        scale = self.ridge.lam * self.sample.total
+        weights = self.sample.weights
+        return self.ridge.residuals().map(lambda r, w: r * w / scale, weights).host()
+
     def _without_rows(self) -> dict[str, Any]:
         factor = self.factor
         assert isinstance(factor, RowFactor)
         here = {"pivots": factor.pivots, "L": factor.L, "chosen": factor.landmark_points.host()}
-        return self._small() | {
+        return self._small(False) | {
             "settings": replace(self.settings, backend="numpy"),
             "data": self.data.without_rows(),
             "sizes": tuple(self.sample.sizes),
@@ -220,22 +248,31 @@ class Fitted(Model):
             "predictive": vars(self).get("predictive", self.saved_predictive),
         }
 
-    def _small(self) -> dict[str, Any]:
-        """What has no row for each row of the data."""
-        factor = self.factor
-        one = self.ridge.intercept
-        return self._shared_state() | {
-            "plan": self.plan,
-            "sketch": factor.sketch,
-            "precision": factor.precision,
-            "spectrum": (self.ridge.basis.E, self.ridge.basis.V),
-            "projections": (self.ridge.basis.P, self.ridge.basis.rest),
+    def _small(self, large: bool) -> dict[str, Any]:
+        """What has no row for each row of the data; for a large file without what follows from L
+        and V, in the order of their columns."""
+        none = dict.fromkeys(("spectrum", "projections", "intercept", "coefficients"))
+        return (
+            self._shared_state()
+            | (none if large else self._by_columns())
+            | {
+                "plan": self.plan,
+                "sketch": self.factor.sketch,
+                "precision": self.factor.precision,
+                "products": self.ridge.precision,
+                "offset": self.offset,
+                "certificate": self.certificate,
+                "probed": tuple(self.probed),
+            }
+        )
+
+    def _by_columns(self) -> dict[str, Any]:
+        basis, one = self.ridge.basis, self.ridge.intercept
+        return {
+            "spectrum": (basis.E, basis.V),
+            "projections": (basis.P, basis.rest),
             "intercept": None if one is None else (one.c, one.square, one.offset),
             "coefficients": self.ridge.coefficients,
-            "products": self.ridge.precision,
-            "offset": self.offset,
-            "certificate": self.certificate,
-            "probed": tuple(self.probed),
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -248,16 +285,15 @@ class Fitted(Model):
         )
         backend = sample.backend
         factor = _factor_of(state, sample)
-        E, V = state["spectrum"]
         elsewhere = Elsewhere(len(sample), len(data.scale))
         Y = backend.tall(data.Y) if sizes is None else Tall(backend, (elsewhere,))
         repeats = data.repeats if sizes is None else None
-        basis = Basis(factor, Y, E, V, state["projections"], repeats)
+        basis = Basis(factor, Y, state["spectrum"], state["projections"], repeats)
         precision = offered_or_full(state["products"], backend.precisions)
         plan = replace(state["plan"], full=offered_or_full(state["plan"].full, backend.precisions))
         lam = state["lam"]
-        one = state["intercept"]
-        intercept = None if one is None else Intercept(basis, lam, one)
+        with_constant = state["settings"].fit_intercept
+        intercept = Intercept(basis, lam, state["intercept"]) if with_constant else None
         ridge = Ridge(basis, lam, intercept, precision, plan.budget, state["coefficients"])
         omega = state["omega"]
         if isinstance(omega, Elsewhere):
@@ -269,6 +305,7 @@ class Fitted(Model):
             ridge,
             plan=plan,
             omega=omega,
+            dual=None if state.get("dual") is None else backend.tall(state["dual"]),
             offset=state["offset"],
             grown_gap=state["gap"],
             saved_certificate=state["certificate"],
