@@ -15,7 +15,7 @@ from baselines import DATA, SETS
 from sketchridge.backends import NumpyTiles
 from sketchridge.basis import Basis, basis_of
 from sketchridge.factor import factorize, sample_of
-from sketchridge.kernels import KERNELS, Kernel, DistanceKernel
+from sketchridge.kernels import KERNELS, DistanceKernel, Kernel
 from sketchridge.precision import magnified
 from sketchridge.query import AtPoints
 from sketchridge.ridge import Ridge
