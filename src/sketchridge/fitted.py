@@ -15,6 +15,7 @@ from sketchridge.backends import Elsewhere, NumpyTiles, Tall, Unreachable, on_cl
 from sketchridge.basis import Basis, Intercept
 from sketchridge.certify import Certificate, trace_certificate
 from sketchridge.data import Data, placed_again, scaled_path
+from sketchridge.dense import DenseRidge
 from sketchridge.distribution import LeftOut
 from sketchridge.factor import EntryFactor, Factor, RowFactor
 from sketchridge.model import Choices, Model, Task
@@ -91,7 +92,7 @@ class Fitted(Model):
     grown_gap: float | None  # the gap, where growing the sketch has measured it
     probed: Probed = Probed()  # noqa: RUF009, a tuple
     saved_certificate: Certificate | None = None  # of a model that was loaded
-    dual: Tall | None = None  # (n, q): coefficients of the mean in a loaded model without L and V
+    dense: DenseRidge | None = None  # the same, where L and V of a complete sketch were not stored
 
     def __post_init__(self) -> None:
         """What predictions need of the rows is taken from them now: later they may be gone."""
@@ -110,11 +111,13 @@ class Fitted(Model):
         return self.ridge.basis.largest / self.ridge.lam
 
     def _inside(self, query: Query) -> Array:
-        omega = self.dual if self.omega is None else self.omega
-        if omega is None:
-            return self.ridge.mean(query)
-        against = query.against(self.sample, omega, self.plan.full)
+        if self.omega is None:
+            return (self.ridge if self.dense is None else self.dense).mean(query)
+        against = query.against(self.sample, self.omega, self.plan.full)
         return np.outer(query.constant, self.offset) + against.host()
+
+    def gp(self, query: Query) -> Array:
+        return (self.ridge if self.dense is None else self.dense).gp(query)
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -214,7 +217,7 @@ class Fitted(Model):
     @property
     def _is_large(self) -> bool:
         """Whether L and V are left out of a file: the mean of an exact model needs neither."""
-        if self.dual is not None:
+        if self.dense is not None:
             return True
         if not isinstance(self.factor, RowFactor) or 16 * self.factor.sketch.size**2 <= _STORED:
             return False
@@ -224,9 +227,9 @@ class Fitted(Model):
 
     @property
     def _dual(self) -> Array | None:
-        """M(Y − Ŷ)/λ, by which a complete sketch's mean is that of the training rows: (n, q)."""
-        if self.dual is not None:
-            return self.dual.host()
+        """M(Y − Ŷ)/λ, the coefficients of a complete sketch's mean as an exact one: (n, q)."""
+        if self.dense is not None:
+            return self.dense.coefficients
         if self.omega is not None:
             return None
         scale = self.ridge.lam * self.sample.total
@@ -300,12 +303,14 @@ class Fitted(Model):
             omega = Tall(backend, (omega,))
         elif omega is not None:
             omega = backend.tall(omega)
+        dual = state.get("dual")
+        exact = sample, data.Y, lam, state["settings"].fit_intercept
         self._restore(
             state,
             ridge,
             plan=plan,
             omega=omega,
-            dual=None if state.get("dual") is None else backend.tall(state["dual"]),
+            dense=None if dual is None else DenseRidge(*exact, (dual, state["offset"])),
             offset=state["offset"],
             grown_gap=state["gap"],
             saved_certificate=state["certificate"],

@@ -92,6 +92,10 @@ class Model(ABC):
         """The same in the data's own units."""
         return self.ridge.mean(query)
 
+    def gp(self, query: Query) -> Array:
+        """gp(x), in units of the kernel as it is evaluated: (t,)."""
+        return self.ridge.gp(query)
+
     @property
     @abstractmethod
     def left_out(self) -> LeftOut:

@@ -363,7 +363,7 @@ class KernelRegressor(
     def _gp(self, query: AtPoints) -> Array:
         """gp(x), in units of the kernel as it is evaluated: (t,)."""
         with self._answering(query, "Computing variances"):
-            return self._fitted.ridge.gp(query)
+            return self._fitted.gp(query)
 
     def _warn_about(self, std: Array) -> None:
         """Without an intercept mean and variance are 0 far from the data: say so."""
