@@ -111,7 +111,10 @@ class Encoding:
         if sheet.frame.is_empty():
             raise ValueError(f"{sheet.name} has a header and no rows: give it one row at least.")
         numeric = [f.name for f in self.features if f.values is None]
-        frame = typed(sheet, numeric, self.id if ids else None)
+        frame = typed(sheet, numeric)
+        if ids and self.id is not None:
+            advice = "correct these cells; nothing was changed"
+            frame = frame.with_columns(check_names(frame[self.id], sheet.name, advice))
         for feature in self.categories:
             text = _complete(frame[feature.name], sheet.name)
             known = text.is_in(list(feature.values or ()))
@@ -176,7 +179,9 @@ def encoding_of(
     whole = column or sheet.frame.get_column
     kinds = {name: _kind(whole(name), sheet.name, name in category) for name in others}
     numeric = [name for name in others if kinds[name] == "number"]
-    frame = typed(sheet, numeric, id_column)
+    frame = typed(sheet, numeric)
+    if id_column is not None:
+        frame = frame.with_columns(check_names(frame[id_column], sheet.name))
     features = [
         _feature(frame, name, kinds[name], scale, sheet.name)
         for name in others
@@ -239,8 +244,8 @@ def _complete(category: pl.Series, file: str) -> pl.Series:
     return text
 
 
-def typed(sheet: Sheet, numeric: Sequence[str], id_column: str | None) -> pl.DataFrame:
-    """The table with numbers where numbers are needed, complete and finite, and ids as text."""
+def typed(sheet: Sheet, numeric: Sequence[str]) -> pl.DataFrame:
+    """The table with numbers where numbers are needed, complete and finite."""
     frame = sheet.frame
     decimal = decimal_of(sheet, numeric)
     columns = {name: numbers(frame[name], decimal) for name in numeric}
@@ -259,20 +264,16 @@ def typed(sheet: Sheet, numeric: Sequence[str], id_column: str | None) -> pl.Dat
             f"Features are missing or infinite in {named_rows(np.flatnonzero(bad))} of "
             f"{sheet.name}: remove or fill such rows first."
         )
-    made = [_series(x, frame[name]) for name, x in columns.items()]
-    frame = frame.with_columns(made)
-    if id_column is None:
-        return frame
-    return frame.with_columns(check_names(frame[id_column], sheet.name))
+    return frame.with_columns(_series(x, frame[name]) for name, x in columns.items())
 
 
-def check_names(given: pl.Series, file: str) -> pl.Series:
+def check_names(given: pl.Series, file: str, advice: str = "give another one as --id") -> pl.Series:
     """Ids as text. ValueError unless they name each row once."""
     ids = given.cast(pl.String)
     if ids.null_count() or ids.n_unique() < len(ids):
         raise ValueError(
             f"The column {shown(given.name)} of {file} must name each row once, without gaps"
-            f"{_examples(ids)}: give another one as --id."
+            f"{_examples(ids)}: {advice}."
         )
     return ids
 
