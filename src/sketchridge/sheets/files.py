@@ -46,6 +46,7 @@ class Sheet:
     name: str  # of the file, for sentences
     separator: str = ","
     has_points: bool = False  # numbers are written with decimal points in any country
+    first: int = 0  # the row of the file where a piece of it begins
 
     def separator_beside(self, decimal: str) -> str:
         """Of the columns in files like this one; one with a binary format has none of its own."""
