@@ -175,7 +175,7 @@ def plot_observed_predicted(
 def plot_calibration(report: Calibration, *, axes: Sequence[Axes] | None = None) -> list[Axes]:
     """Plot whether intervals hold: coverage by level, coverage by predicted spread, and PIT.
 
-    Bands are where 95 of 100 honest models would lie.
+    A model whose intervals hold lies within the bands in 95 of 100 cases.
 
     Parameters
     ----------

@@ -192,7 +192,7 @@ def pit(y: Array, mean: Array, scale: Array, nu: float = np.inf) -> Array:
 
 
 def pit_from_quantiles(y: Array, quantiles: Array, probabilities: Array) -> Array:
-    """The same from quantiles (p, t) at ascending probabilities (p,): linear between them: (t,).
+    """F(y) from quantiles (p, t) at ascending probabilities (p,), linear between them: (t,).
 
     Beyond the outermost the value lies halfway to 0 or 1.
 

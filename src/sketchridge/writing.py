@@ -10,6 +10,8 @@ from typing import Any
 
 __all__ = ["check_output", "put", "write_text"]
 
+_FORCE = "--force (in Python force=True)"
+
 
 def check_output(
     path: Path, force: bool, *, suffixes: Iterable[str], never: Iterable[Path]
@@ -19,11 +21,11 @@ def check_output(
     if path.suffix.lower() not in suffixes:
         raise ValueError(f"{path} must end in {' or '.join(suffixes)}.")
     if not path.parent.is_dir():
-        raise ValueError(f"There is no folder {path.parent}.")
+        raise ValueError(f"There is no folder {path.parent}: make it first, or give another.")
     if any(path.exists() and other.exists() and path.samefile(other) for other in never):
         raise ValueError(f"{path} is in use here and is never overwritten: give another.")
     if path.exists() and not force:
-        raise ValueError(f"{path} exists: give another name with -o, or --force to overwrite it.")
+        raise ValueError(f"{path} exists: give another name, or overwrite it with {_FORCE}.")
 
 
 def write_text(text: str, path: Path, *, force: bool = False) -> None:
@@ -48,7 +50,8 @@ def put(path: Path, write: Callable[[Any], Any], force: bool) -> None:
             temporary.unlink(missing_ok=True)
     except FileExistsError:
         raise ValueError(
-            f"{path} has come into being in the meantime: give another name, or --force."
+            f"{path} has come into being in the meantime: give another name, or overwrite it with "
+            f"{_FORCE}."
         ) from None
     except OSError as error:
         raise OSError(f"{path} could not be written: {error.strerror or error}.") from None

@@ -343,7 +343,7 @@ def test_points_stay_placed_where_there_is_memory_for_them():
     assert all(block.query is not None for block in kept.blocks)
     again = pool_sums(pool, rows, model.fitted_, kept)
     assert again.blocks[0].query is kept.blocks[0].query
-    left = pool_sums(pool, rows, model.fitted_, memory=pool.size)
+    left = pool_sums(pool, rows, model.fitted_, memory=pool.nbytes)
     assert all(block.query is None for block in left.blocks)
 
 

@@ -198,6 +198,25 @@ def test_numbers_as_text_that_are_none(home, run, pieces, cell):
     assert "The column 'a' of p.parquet holds" in out
 
 
+@pytest.mark.parametrize(
+    ("column", "sentence"),
+    [
+        ("a", "Features are missing or infinite in row 151 of"),
+        ("b", "'b' is missing in row 151 of"),
+    ],
+)
+def test_rows_of_a_table_in_pieces_are_counted_in_the_file(home, run, pieces, column, sentence):
+    whole = pl.DataFrame({"a": [i / 200 for i in range(200)], "b": ["x", "y"] * 100})
+    gone = pl.int_range(200, eager=True) == 150
+    frame = whole.with_columns(whole[column].set(gone, None))
+    frame.write_parquet("p.parquet")
+    assert sentence in run("new", "p.parquet", "--target", "y", code=1)
+    whole.write_parquet("p.parquet")
+    run("new", "p.parquet", "--target", "y")
+    frame.write_parquet("m.parquet")
+    assert sentence in run("add", "m.parquet", code=1)
+
+
 # Points without a name
 
 

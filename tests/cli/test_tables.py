@@ -3,6 +3,8 @@ files that a campaign never overwrites."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -534,3 +536,42 @@ def test_labels_at_the_edge(home, run):
     assert "beyond floating point" in run("amend", "3", "1e300", code=1)
     run("amend", "3", "2,5 eV")
     assert labels()["3"] == 2.5
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "advice"),
+    [
+        ("a.csv", b"a,b\n\x81\x8d,1\n", "save it as UTF-8"),
+        ("a.csv", b"a,b\n1,2,3\n", "every row must have as many cells as the header"),
+        ("a.parquet", b"gone", "write it again as .parquet, or as .csv"),
+        ("a.xlsx", b"gone", "save it again as .xlsx or .csv"),
+    ],
+)
+def test_what_to_do_about_a_file_that_cannot_be_read(home, run, name, data, advice):
+    (home / name).write_bytes(data)
+    out = run("new", name, "--target", "y", code=1)
+    assert f"{name} cannot be read (" in out
+    assert advice in out
+
+
+def test_a_file_that_nobody_may_read(home, run, monkeypatch):
+    def refuse(self):
+        raise PermissionError(13, "Permission denied")
+
+    write(home, "a.csv", "a\n1\n")
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    out = run("new", "a.csv", "--target", "y", code=1)
+    assert "Permission denied): check that you may read it" in out
+
+
+def test_repeated_ids_of_a_later_table_are_no_matter_of_options(home, run):
+    run("new", write(home, "p.csv", "id,a\nA,1\nB,2\n"), "--target", "y")
+    out = run("add", write(home, "m.csv", "id,a\nC,1\nC,2\n"), code=1)
+    assert "('C' more than once): correct these cells; nothing was changed." in out
+    assert "--id" not in out
+
+
+def test_a_folder_that_is_not_there(home, run):
+    run("new", write(home, "p.csv", "id,a\nA,1\nB,2\n"), "--target", "y")
+    out = run("ask", "-o", "none/sheet.csv", code=1)
+    assert "There is no folder none: make it first, or give another." in out

@@ -86,7 +86,7 @@ class Database:
 
     @contextmanager
     def starting(self) -> Iterator[sa.Connection]:
-        """The same where there is no campaign yet; a file that was made for it is gone again where
+        """`transaction` where there is no campaign yet; a file that was made for it is gone where
         it raises."""
         path = self.path
         made = None if path is None or path.exists() else path

@@ -90,7 +90,7 @@ class Looking(Record):
         return found.ours, found.even
 
     def expected(self, n: int | None = None, *, sample: int = 1000) -> Gain:
-        """The same, with the sizes of the sketch now and with the next labels.
+        """`expected_gain` with the sizes of the sketch, now and with the next labels.
 
         Parameters
         ----------

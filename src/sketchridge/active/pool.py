@@ -88,7 +88,7 @@ class Pool:
         return fitted.with_numpy() if is_sent else fitted
 
     @property
-    def size(self) -> int:
+    def nbytes(self) -> int:
         """Bytes of all points together."""
         return 8 * self.shape[0] * self.shape[1]
 

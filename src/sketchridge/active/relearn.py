@@ -62,7 +62,7 @@ def is_due(labels: int, before: int) -> bool:
 
 
 def is_due_soon(labels: int, before: int) -> bool:
-    """The same where a goal other than exploring needs the kernel from the first labels on.
+    """`is_due` where a goal other than exploring needs the kernel from the first labels on.
 
     >>> [is_due_soon(n, b) for n, b in ((7, 0), (8, 0), (9, 8), (8, 8), (120, 112), (124, 112))]
     [False, True, True, False, False, True]

@@ -107,7 +107,7 @@ def pool_sums(
     size = 8 * len(rows) * width
     in_memory = size <= memory and fitted.backend.worth_holding(len(rows), width)
     scratch = None if in_memory else Scratch(size)
-    stays = _PLACED * pool.size <= memory
+    stays = _PLACED * pool.nbytes <= memory
     made = []
     with fitted.backend.alone(), status(_TASK) as say:
         for block in blocks:

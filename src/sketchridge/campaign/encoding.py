@@ -19,6 +19,7 @@ __all__ = [
     "Encoding",
     "Feature",
     "check_names",
+    "complete",
     "encoding_of",
     "style_of",
     "typed",
@@ -111,9 +112,12 @@ class Encoding:
         if sheet.frame.is_empty():
             raise ValueError(f"{sheet.name} has a header and no rows: give it one row at least.")
         numeric = [f.name for f in self.features if f.values is None]
-        frame = typed(sheet, numeric, self.id if ids else None)
+        frame = typed(sheet, numeric)
+        if ids and self.id is not None:
+            advice = "correct these cells; nothing was changed"
+            frame = frame.with_columns(check_names(frame[self.id], sheet.name, advice))
         for feature in self.categories:
-            text = _complete(frame[feature.name], sheet.name)
+            text = complete(frame[feature.name], sheet)
             known = text.is_in(list(feature.values or ()))
             if not known.all():
                 new = text.filter(~known).unique(maintain_order=True)
@@ -176,11 +180,11 @@ def encoding_of(
     whole = column or sheet.frame.get_column
     kinds = {name: _kind(whole(name), sheet.name, name in category) for name in others}
     numeric = [name for name in others if kinds[name] == "number"]
-    frame = typed(sheet, numeric, id_column)
+    frame = typed(sheet, numeric)
+    if id_column is not None:
+        frame = frame.with_columns(check_names(frame[id_column], sheet.name))
     features = [
-        _feature(frame, name, kinds[name], scale, sheet.name)
-        for name in others
-        if kinds[name] != "text"
+        _feature(frame, name, kinds[name], scale, sheet) for name in others if kinds[name] != "text"
     ]
     if not features or not len(frame):
         raise ValueError(
@@ -219,28 +223,28 @@ def _kind(values: pl.Series, file: str, is_category: bool) -> str:
     return "category" if few else "text"
 
 
-def _feature(frame: pl.DataFrame, name: str, kind: str, scale: bool, file: str) -> Feature:
+def _feature(frame: pl.DataFrame, name: str, kind: str, scale: bool, sheet: Sheet) -> Feature:
     if kind == "category":
-        return Feature(name, values=sorted(_complete(frame[name], file).unique().to_list()))
+        return Feature(name, values=sorted(complete(frame[name], sheet).unique().to_list()))
     x = frame[name].cast(pl.Float64).to_numpy()
     spread = float(x.std())
     return Feature(name, float(x.mean()), spread if spread > 0 else 1.0) if scale else Feature(name)
 
 
-def _complete(category: pl.Series, file: str) -> pl.Series:
+def complete(category: pl.Series, sheet: Sheet) -> pl.Series:
     """A category as text. ValueError where it is missing."""
     text = category.cast(pl.String)
     if text.null_count():
         raise ValueError(
             f"The category {shown(text.name)} is missing in "
-            f"{named_rows(np.flatnonzero(text.is_null().to_numpy()))} of {file}: fill these cells "
-            "first."
+            f"{named_rows(np.flatnonzero(text.is_null().to_numpy()) + sheet.first)} of "
+            f"{sheet.name}: fill these cells first."
         )
     return text
 
 
-def typed(sheet: Sheet, numeric: Sequence[str], id_column: str | None) -> pl.DataFrame:
-    """The table with numbers where numbers are needed, complete and finite, and ids as text."""
+def typed(sheet: Sheet, numeric: Sequence[str]) -> pl.DataFrame:
+    """The table with numbers where numbers are needed, complete and finite."""
     frame = sheet.frame
     decimal = decimal_of(sheet, numeric)
     columns = {name: numbers(frame[name], decimal) for name in numeric}
@@ -255,24 +259,21 @@ def typed(sheet: Sheet, numeric: Sequence[str], id_column: str | None) -> pl.Dat
             )
         bad |= ~np.isfinite(x)
     if bad.any():
+        rows = np.flatnonzero(bad) + sheet.first
         raise ValueError(
-            f"Features are missing or infinite in {named_rows(np.flatnonzero(bad))} of "
-            f"{sheet.name}: remove or fill such rows first."
+            f"Features are missing or infinite in {named_rows(rows)} of {sheet.name}: remove or "
+            "fill such rows first."
         )
-    made = [_series(x, frame[name]) for name, x in columns.items()]
-    frame = frame.with_columns(made)
-    if id_column is None:
-        return frame
-    return frame.with_columns(check_names(frame[id_column], sheet.name))
+    return frame.with_columns(_series(x, frame[name]) for name, x in columns.items())
 
 
-def check_names(given: pl.Series, file: str) -> pl.Series:
+def check_names(given: pl.Series, file: str, advice: str = "give another one as --id") -> pl.Series:
     """Ids as text. ValueError unless they name each row once."""
     ids = given.cast(pl.String)
     if ids.null_count() or ids.n_unique() < len(ids):
         raise ValueError(
             f"The column {shown(given.name)} of {file} must name each row once, without gaps"
-            f"{_examples(ids)}: give another one as --id."
+            f"{_examples(ids)}: {advice}."
         )
     return ids
 

@@ -186,7 +186,7 @@ class Campaign:
         return Told(new, total, pending, blank, stop, revived)
 
     def keep(self, path: Path, *, accept: bool = False, by: str = "") -> tuple[int, int]:
-        """The same without a look at the model: how many labels are new, and how many rows of the
+        """`tell` without a look at the model: how many labels are new, and how many rows of the
         table had none."""
         labels = self._read(path)
         try:

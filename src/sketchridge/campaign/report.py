@@ -13,10 +13,12 @@ from sketchridge.plotting import plot_error_curve, plot_pool, plot_scores
 from sketchridge.reporting import Section, drawn, page, table
 
 if TYPE_CHECKING:
+    from sketchridge.active import ActiveLearner
     from sketchridge.campaign.operations import Campaign
 
 __all__ = ["campaign_page"]
 
+Array = np.ndarray
 _SHOWN = 5000  # points of the pool in the map
 _BEST = 10  # labels in the tables of the largest and the smallest
 _SETTINGS = ("goal", "acquisition", "score", "first", "batch_size", "estimator")
@@ -26,75 +28,90 @@ def campaign_page(campaign: Campaign) -> str:
     """One HTML document."""
     learner = campaign.learner
     history = [row for row in learner.history_ if "loo_error" in row]
-    labeled, pending, failed = learner.labeled_ids_, learner.pending_ids_, learner.failed_ids_
     y = learner.labels_[:, 0]
-    pool = learner.pool_
-    unit = campaign.encoding.behind
-    target = campaign.encoding.target
     predicted = left_out(learner.estimator_)
-    error = float(np.sqrt(np.mean((predicted - y) ** 2)))
-    lead = (
-        f"{len(labeled):,} labels of {target!r}, {len(pending)} points pending and {len(failed)} "
-        f"failed, of {len(pool):,} candidates. A label is predicted by a model without it with an "
-        f"error of {error:.4g}{unit} (root mean square); the labels' own spread is "
-        f"{y.std():.4g}{unit}. {campaign.gain()}"
-    )
-    scores = learner.scores()[learner.open_ids_]
-    sample = pool[np.unique(np.linspace(0, len(pool) - 1, _SHOWN).astype(int))]
     sections = [
-        Section(
-            "Observed and predicted",
-            "Each label against what a model that has not seen it predicts. Points far from the "
-            "line are surprising, or wrong: look at them first.",
-            [
-                drawn(
-                    lambda ax: plot_left_out(y, predicted, campaign.encoding.heading, ax=ax),
-                    (5.4, 5.0),
-                    "labels against leave-one-out predictions",
-                )
-            ],
-        ),
+        _agreement(campaign, y, predicted),
         Section(
             "Best so far",
             "The largest and the smallest labels. " + _purpose(campaign),
-            [table(_extremes(campaign, labeled, y, predicted))],
+            [table(_extremes(campaign, learner.labeled_ids_, y, predicted))],
         ),
-        Section(
-            "Error as labels arrive",
-            "The root mean square of leave-one-out errors of the model by which points are chosen. "
-            "They were chosen because they are hard, so this error is above that on an even sample "
-            "of the pool.",
-            [
-                drawn(
-                    lambda ax: plot_error_curve(history, ax=ax),
-                    (7, 3.8),
-                    "leave-one-out error against the number of labels",
-                )
-            ],
-        ),
-        Section(
-            "What is left to learn",
-            "The scores of the points that can still be asked for. A long tail to the right means "
-            "that some regions are unknown.",
-            [drawn(lambda ax: plot_scores(scores, ax=ax), (7, 3.8), "histogram of the scores")],
-        ),
-        Section(
-            "Where the points lie",
-            "The pool along its two main directions.",
-            [
-                drawn(
-                    lambda ax: plot_pool(sample, pool[labeled], pool[pending], ax=ax),
-                    (7, 5.2),
-                    "labeled and pending points in the pool",
-                )
-            ],
-        ),
+        _errors(history),
+        _scores(learner),
+        _places(learner),
         Section("Rounds", "", [table(_rounds(history))]),
         *_corrections(campaign),
         Section("Settings", "", [table(_settings(campaign))]),
     ]
+    lead = _lead(campaign, y, predicted)
     footer = f"Made by sketchridge {version('sketchridge')}."
-    return page(f"Campaign: {target}", lead, sections, footer=footer)
+    return page(f"Campaign: {campaign.encoding.target}", lead, sections, footer=footer)
+
+
+def _lead(campaign: Campaign, y: Array, predicted: Array) -> str:
+    learner, unit = campaign.learner, campaign.encoding.behind
+    error = float(np.sqrt(np.mean((predicted - y) ** 2)))
+    return (
+        f"{len(y):,} labels of {campaign.encoding.target!r}, {len(learner.pending_ids_)} points "
+        f"pending and {len(learner.failed_ids_)} failed, of {len(learner.pool_):,} candidates. A "
+        f"label is predicted by a model without it with an error of {error:.4g}{unit} (root mean "
+        f"square); the labels' own spread is {y.std():.4g}{unit}. {campaign.gain()}"
+    )
+
+
+def _agreement(campaign: Campaign, y: Array, predicted: Array) -> Section:
+    heading = campaign.encoding.heading
+    picture = drawn(
+        lambda ax: plot_left_out(y, predicted, heading, ax=ax),
+        (5.4, 5.0),
+        "labels against leave-one-out predictions",
+    )
+    return Section(
+        "Observed and predicted",
+        "Each label against what a model that has not seen it predicts. Points far from the line "
+        "are surprising, or wrong: look at them first.",
+        [picture],
+    )
+
+
+def _errors(history: list[dict[str, Any]]) -> Section:
+    picture = drawn(
+        lambda ax: plot_error_curve(history, ax=ax),
+        (7, 3.8),
+        "leave-one-out error against the number of labels",
+    )
+    return Section(
+        "Error as labels arrive",
+        "The root mean square of leave-one-out errors of the model by which points are chosen. "
+        "They were chosen because they are hard, so this error is above that on an even sample of "
+        "the pool.",
+        [picture],
+    )
+
+
+def _scores(learner: ActiveLearner) -> Section:
+    scores = learner.scores()[learner.open_ids_]
+    picture = drawn(lambda ax: plot_scores(scores, ax=ax), (7, 3.8), "histogram of the scores")
+    return Section(
+        "What is left to learn",
+        "The scores of the points that can still be asked for. A long tail to the right means that "
+        "some regions are unknown.",
+        [picture],
+    )
+
+
+def _places(learner: ActiveLearner) -> Section:
+    pool = learner.pool_
+    sample = pool[np.unique(np.linspace(0, len(pool) - 1, _SHOWN).astype(int))]
+    labeled, pending = pool[learner.labeled_ids_], pool[learner.pending_ids_]
+    picture = drawn(
+        lambda ax: plot_pool(sample, labeled, pending, ax=ax),
+        (7, 5.2),
+        "labeled and pending points in the pool",
+    )
+    title, text = "Where the points lie", "The pool along its two main directions."
+    return Section(title, text, [picture])
 
 
 def _purpose(campaign: Campaign) -> str:

@@ -15,9 +15,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sketchridge.campaign.encoding import Encoding, Feature, check_names, encoding_of
+from sketchridge.campaign.encoding import (
+    Encoding,
+    Feature,
+    check_names,
+    complete,
+    encoding_of,
+    typed,
+)
 from sketchridge.sheets.files import Sheet
-from sketchridge.words import shown
 
 __all__ = [
     "InMemory",
@@ -160,16 +166,13 @@ def encoding_on_disk(path: Path, *, scale: bool = True, **options: object) -> En
     squares = np.zeros(len(numeric))
     values: dict[str, set[str]] = {feature.name: set() for feature in found.categories}
     for piece in _pieces(path):
-        X = _numbers(piece, numeric)
+        X = typed(piece, numeric).select(pl.col(numeric).cast(pl.Float64)).to_numpy()
         new, total = X.mean(axis=0), count + len(X)
         squares += ((X - new) ** 2).sum(axis=0) + (new - mean) ** 2 * (count * len(X) / total)
         mean += (new - mean) * (len(X) / total)
         count = total
         for name, seen in values.items():
-            seen |= set(piece.frame[name].cast(pl.String).unique().to_list())
-    for name, seen in values.items():
-        if None in seen:
-            raise ValueError(f"The category {shown(name)} is missing in some rows of {path}.")
+            seen |= set(complete(piece.frame[name], piece).unique().to_list())
     spread = np.sqrt(squares / max(count, 1))
     made = {name: Feature(name, values=sorted(seen)) for name, seen in values.items()}
     if scale:
@@ -181,32 +184,11 @@ def encoding_on_disk(path: Path, *, scale: bool = True, **options: object) -> En
     return Encoding.of({**found.plain(), "features": features})
 
 
-def _numbers(piece: Sheet, names: list[str]) -> Array:
-    given = piece.frame.select(names)
-    cast = given.cast(pl.Float64, strict=False)
-    for name in names:
-        wrong = given[name].filter(cast[name].is_null() & given[name].is_not_null())
-        if len(wrong):
-            raise ValueError(
-                f"The column {shown(name)} of {piece.name} holds text that is no number as it "
-                f"stands, such as {shown(str(wrong[0]))}: in so large a file write it as numbers, "
-                "or with decimal points throughout."
-            )
-    X = cast.fill_null(np.nan).to_numpy()
-    if not np.isfinite(X).all():
-        bad = names[int(np.argmin(np.isfinite(X).all(axis=0)))]
-        raise ValueError(
-            f"The column {shown(bad)} of {piece.name} has missing or infinite values: remove or "
-            "fill such rows first."
-        )
-    return X
-
-
 def _pieces(path: Path) -> Iterator[Sheet]:
     scan = pl.scan_parquet(path)
     rows = int(scan.select(pl.len()).collect().item())
     for start in range(0, max(rows, 1), _PIECE):
-        yield Sheet(scan.slice(start, _PIECE).collect(), str(path))
+        yield Sheet(scan.slice(start, _PIECE).collect(), str(path), first=start)
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:

@@ -46,6 +46,7 @@ class Sheet:
     name: str  # of the file, for sentences
     separator: str = ","
     has_points: bool = False  # numbers are written with decimal points in any country
+    first: int = 0  # the row of the file where a piece of it begins
 
     def separator_beside(self, decimal: str) -> str:
         """Of the columns in files like this one; one with a binary format has none of its own."""
@@ -71,14 +72,27 @@ def read_sheet(path: Path) -> Sheet:
         sheet = readers[suffix](path)
     except (pl.exceptions.PolarsError, OSError, UnicodeError) as error:
         raise ValueError(
-            f"{path} cannot be read ({_first_line(error)}): every row must have as many cells as "
-            "the header. Save it again from a spreadsheet."
+            f"{path} cannot be read ({_first_line(error)}): {_advice(error)}"
         ) from None
     return sheet
 
 
+def _advice(error: Exception) -> str:
+    """What to do about a file that cannot be read."""
+    if isinstance(error, UnicodeError):
+        return "save it as UTF-8."
+    if isinstance(error, OSError):
+        return "check that you may read it, and that no other program holds it."
+    return "every row must have as many cells as the header. Save it again from a spreadsheet."
+
+
 def _read_parquet(path: Path) -> Sheet:
-    return Sheet(pl.read_parquet(path), str(path), has_points=True)
+    try:
+        return Sheet(pl.read_parquet(path), str(path), has_points=True)
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(
+            f"{path} cannot be read ({_first_line(error)}): write it again as .parquet, or as .csv."
+        ) from None
 
 
 def _read_text(path: Path) -> Sheet:

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from sketchridge.campaign.operations import Campaign
-from sketchridge.campaign.overview import overview
+from sketchridge.campaign.overview import Overview, overview
 from sketchridge.web.svg import line_chart
 
 __all__ = ["Curve", "curves_of"]
@@ -62,40 +62,48 @@ _BY_KERNEL = (
 def curves_of(campaign: Campaign) -> list[Curve]:
     """Those of which there is something on record."""
     now = overview(campaign.store)
-    unit = f" [{now.unit}]" if now.unit else ""
-    labels = campaign.store.labels()[1][:, 0]
-    curves = []
-    errors = _series(now.history, "loo_error")
-    if errors:
-        x, y = errors
-        spread = float(np.std(labels))
-        curves.append(
-            Curve(
-                "Error",
-                "The root mean square error with which the model predicts each label without "
-                "having seen it. Points are chosen where it is hard, so the error on an even "
-                "sample is usually smaller.",
-                line_chart(
-                    x,
-                    np.sqrt(y).tolist(),
-                    y_name=f"error{unit}",
-                    title="Leave-one-out error against the number of labels",
-                    reference=(spread, "spread of the labels"),
-                ),
-            )
-        )
-    for key, (name, axis, meaning) in _KINDS.items():
-        found = _series(now.history, key)
-        if found:
-            x, y = found
-            values = np.sqrt(y).tolist() if key == "mean_score" else list(y)
-            units = unit if key in ("promise", "best", "mean_sd") else ""
-            title = f"{name} against the number of labels"
-            if key == "mean_score" and now.settings["score"] == "gp":
-                meaning = _BY_KERNEL
-            drawn = line_chart(x, values, y_name=f"{axis}{units}", title=title)
-            curves.append(Curve(name, meaning, drawn))
-    return curves
+    found = [_error(now, campaign), *(_curve(now, key) for key in _KINDS)]
+    return [curve for curve in found if curve is not None]
+
+
+def _error(now: Overview, campaign: Campaign) -> Curve | None:
+    """The leave-one-out error beside the standard deviation of the labels."""
+    found = _series(now.history, "loo_error")
+    if found is None:
+        return None
+    spread = float(np.std(campaign.store.labels()[1][:, 0]))
+    drawn = line_chart(
+        found[0],
+        np.sqrt(found[1]).tolist(),
+        y_name=f"error{_unit(now)}",
+        title="Leave-one-out error against the number of labels",
+        reference=(spread, "spread of the labels"),
+    )
+    return Curve(
+        "Error",
+        "The root mean square error with which the model predicts each label without having seen "
+        "it. Points are chosen where it is hard, so the error on an even sample is usually "
+        "smaller.",
+        drawn,
+    )
+
+
+def _curve(now: Overview, key: str) -> Curve | None:
+    """What was measured of each round."""
+    found = _series(now.history, key)
+    if found is None:
+        return None
+    name, axis, meaning = _KINDS[key]
+    values = np.sqrt(found[1]).tolist() if key == "mean_score" else found[1]
+    units = _unit(now) if key in ("promise", "best", "mean_sd") else ""
+    if key == "mean_score" and now.settings["score"] == "gp":
+        meaning = _BY_KERNEL
+    title = f"{name} against the number of labels"
+    return Curve(name, meaning, line_chart(found[0], values, y_name=f"{axis}{units}", title=title))
+
+
+def _unit(now: Overview) -> str:
+    return f" [{now.unit}]" if now.unit else ""
 
 
 def _series(

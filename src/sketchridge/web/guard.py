@@ -43,8 +43,8 @@ class Guard:
     """Checks of every request, before anything else sees it.
 
     A token in the address opens the page once; a cookie that only this page's own requests carry
-    takes its place. Requests must name this computer as their host, so that no other name leads
-    here, and come from this page where they change something or ask for more than the entry.
+    takes its place. A request must name this computer as its host, lest a name that somebody else
+    owns leads here; beyond the entry it must come from this page, as its browser says.
     """
 
     def __init__(self, host: str, port: int) -> None:

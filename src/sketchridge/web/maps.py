@@ -25,11 +25,13 @@ _STEPS = 24
 class Predicted:
     """Predictions for all candidates, by what they are."""
 
-    frame: pl.DataFrame  # the last columns are the prediction's, and the label
+    frame: pl.DataFrame  # of `Campaign.predict`
     encoding: Encoding
 
-    def _made(self, place: int) -> Array:
-        return self.frame[self.frame.columns[place]].cast(pl.Float64).to_numpy()
+    def _made(self, name: str) -> Array:
+        """A column of the prediction; its name has an ending where a column of the table has it."""
+        found = next(each for each in reversed(self.frame.columns[:-1]) if each.startswith(name))
+        return self.frame[found].cast(pl.Float64).to_numpy()
 
     @property
     def names(self) -> pl.Series:
@@ -37,20 +39,20 @@ class Predicted:
 
     @cached_property
     def mean(self) -> Array:
-        return self._made(-7)
+        return self._made("predicted")
 
     @cached_property
     def low(self) -> Array:
-        return self._made(-6)
+        return self._made("low ")
 
     @cached_property
     def high(self) -> Array:
-        return self._made(-5)
+        return self._made("high ")
 
     @cached_property
     def label(self) -> Array:
         """NaN where there is none."""
-        return self.frame[self.frame.columns[-1]].fill_null(np.nan).to_numpy()
+        return self.frame[self.encoding.heading].fill_null(np.nan).to_numpy()
 
     def column(self, name: str) -> tuple[Array, Sequence[str] | None]:
         """Of a feature: its numbers, or the places of its values among their names."""

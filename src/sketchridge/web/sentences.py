@@ -27,7 +27,7 @@ _WORDS = [  # what the terminal says, and what there is on the page instead
         r"give --unit (.+?), or convert the values; if it is not the same, --ignore (.+?)\.$",
         r"give the unit \1, or convert the values; if it is not the same, leave \2 out.",
     ),
-    (r": give another one as --id", ": choose another column of names"),
+    (r"give another one as --id", "choose another column of names"),
     (r": say where it is with --pool", ": start the page with --pool and its place"),
     (
         r"Give more rows, a lower confidence_level, or method=\"gaussian\"\.",
