@@ -68,7 +68,8 @@ def main() -> None:
         sentence = f"at least {wanted:.0%} held with n = {n}, d = {d} (found {held.mean():.1%})"
         claims.append(common.Claim(sentence, bool(held.mean() >= wanted)))
         print(claims[-1], flush=True)
-    text = f"Command: `python benchmarks/interval_coverage.py`; {options.repetitions} training sets each."
+    command = "python benchmarks/interval_coverage.py"
+    text = f"Command: `{command}`; {options.repetitions} training sets each."
     parts = [text, common.machine(), common.markdown_table(rows)]
     common.write_report(options.out / "coverage.md", "Coverage", parts, claims)
 
