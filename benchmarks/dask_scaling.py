@@ -33,7 +33,7 @@ from sketchridge.backends.dask_blocks import DaskBlocks
 Array = np.ndarray
 D = 8
 TESTED = 1000
-SETTINGS = {"alpha": 1.0, "noise_variance": 0.01, "dtype": "float64"}
+SETTINGS = {"bandwidth": 1.0, "alpha": 1.0, "noise_variance": 0.01, "dtype": "float64"}
 
 
 _ENVIRONMENT = "distributed.nanny.pre-spawn-environ.MALLOC_"
@@ -67,8 +67,8 @@ def target(X: Array, rng: np.random.Generator) -> Array:
 
 
 def ridge(backend: Any, m: int, **other: Any) -> Any:
-    return sketched_ridge(bandwidth=1.0, sketch="rpcholesky", sketch_size=m, backend=backend,
-                          random_state=0, **SETTINGS | other)  # fmt: skip
+    settings = {"sketch": "rpcholesky", "sketch_size": m, "random_state": 0} | SETTINGS | other
+    return sketched_ridge(backend=backend, **settings)
 
 
 def sent(client: Client) -> int:
