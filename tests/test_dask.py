@@ -483,6 +483,15 @@ def test_a_killed_worker_does_not_change_the_result(what):
         stopped(client)
 
 
+def test_a_task_that_failed_is_told_while_others_wait(monkeypatch):
+    monkeypatch.setattr(dask_cluster, "_LOOK", 0.2)
+    client = shared_client()
+    failed = client.submit(divmod, 1, 0)
+    nowhere = client.submit(abs, -1, workers=["tcp://127.0.0.1:1"])
+    with pytest.raises(ZeroDivisionError):
+        blocks().cluster.gathered([nowhere, failed])
+
+
 def test_a_worker_short_of_memory_spills():
     """To disk what is beyond a hundredth of its limit; the result is the same."""
     with dask.config.set({"distributed.worker.memory.target": 0.01}):
