@@ -1,21 +1,25 @@
 """What each step of a fit on a Dask cluster costs, fitted to the times of its tasks.
 
-Writes results/dask_costs.md: the terms of docs/scaling.md, and what 10⁹ rows would take by them.
+Writes results/dask_costs.md: the runs, the terms of docs/scaling.md, and what 10⁹ rows would take
+by them.
 """
 
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import common
 import numpy as np
-from dask_scaling import TESTED, D, cluster, problem, ridge, sent
+from dask_scaling import TESTED, cluster, ridge, sent, target
 from distributed import Client, get_task_stream
+from scipy.optimize import nnls
 
 from sketchridge.backends import as_backend
 from sketchridge.kernels import Gaussian
@@ -25,45 +29,53 @@ Row = dict[str, Any]
 LAMBDAS = 100  # of the path by which alpha is chosen
 EMPTY = 2000  # tasks that do nothing
 ROWS = 2**16  # of a block, at 10⁹ rows
+DISK = 1e9  # bytes/s that a worker reads or writes, assumed
+F_STEPS = "schur", "gram"
+
+
+def problem(n: int, d: int) -> tuple[Array, Array, Array]:
+    rng = np.random.default_rng(0)
+    X = rng.random((n, d))
+    return X, target(X, rng), rng.random((TESTED, d))
 
 
 def seconds_of_tasks(client: Client, work: Callable[[], Any]) -> tuple[Any, Row]:
-    """What the work gives; seconds that workers computed by name of task, the number of tasks,
-    seconds by the clock, bytes that left the workers."""
+    """What the work gives; seconds that workers computed and tasks by name, seconds by the clock,
+    bytes that left the workers."""
     before = sent(client)
     start = time.perf_counter()
     with get_task_stream(client) as stream:
         found = work()
         clock = time.perf_counter() - start
     seconds: dict[str, float] = {}
+    tasks: dict[str, int] = {}
     for task in stream.data:
         name = str(task["key"]).removeprefix("sketchridge-").split("-")[0]
         spent = sum(s["stop"] - s["start"] for s in task["startstops"] if s["action"] == "compute")
         seconds[name] = seconds.get(name, 0.0) + spent
-    measured = {"clock": clock, "tasks": len(stream.data), "bytes": sent(client) - before}
-    return found, measured | {"seconds": seconds}
+        tasks[name] = tasks.get(name, 0) + 1
+    measured = {"clock": clock, "bytes": sent(client) - before}
+    return found, measured | {"seconds": seconds, "tasks": tasks}
 
 
-def fits(client: Client, sizes: list[tuple[int, int]]) -> list[Row]:
-    """Fits, 1,000 questions and leave-one-out of several sizes on one worker."""
-    return [timed_fit(client, n, m) for n, m in sizes]
-
-
-def timed_fit(client: Client, n: int, m: int) -> Row:
-    X, y, Z = problem(n)
-    model, fit = seconds_of_tasks(client, lambda: ridge("dask", m).fit(X, y))
+def timed_fit(client: Client, workers: int, n: int, m: int, d: int) -> Row:
+    """A fit, 1,000 questions, and a fit by leave-one-out."""
+    X, y, Z = problem(n, d)
+    settings = {"bandwidth": float(np.sqrt(d / 8))}
+    model, fit = seconds_of_tasks(client, lambda: ridge("dask", m, **settings).fit(X, y))
     _, v2 = seconds_of_tasks(client, lambda: model.variance(Z))
     _, here = seconds_of_tasks(client, lambda: (model.variance(Z, "v3"), model.predict(Z)))
-    by_loo = ridge("dask", m, alpha="loo", noise_variance="auto")
+    by_loo = ridge("dask", m, alpha="loo", noise_variance="auto", **settings)
     _, loo = seconds_of_tasks(client, lambda: by_loo.fit(X, y))
-    row = {"n": n, "m": m, "fit": fit, "v2": v2, "here": here, "loo": loo}
-    print(row, flush=True)
+    size = {"workers": workers, "n": n, "m": m, "d": d}
+    row = size | {"fit": fit, "v2": v2, "here": here, "loo": loo}
+    print(line(row), flush=True)
     return row
 
 
 def products(client: Client, n: int, widths: list[int]) -> list[Row]:
     """Products with K of so many columns."""
-    X, _, _ = problem(n)
+    X, _, _ = problem(n, 8)
     backend, kernel = as_backend("dask"), Gaussian(1.0)
     points = backend.place(kernel, kernel.coordinates(X))
     rows = []
@@ -74,7 +86,6 @@ def products(client: Client, n: int, widths: list[int]) -> list[Row]:
         work = partial(backend.matmul, points, points, T, **options)
         _, found = seconds_of_tasks(client, lambda work=work: work().sum(_sum))
         rows.append({"n": n, "q": q, "product": found})
-        print(rows[-1], flush=True)
     return rows
 
 
@@ -90,145 +101,232 @@ def empty_tasks(client: Client) -> float:
     return (time.perf_counter() - start) / EMPTY
 
 
+def of(found: Row, *names: str) -> float:
+    """Seconds of some tasks, or of all."""
+    return float(sum(found["seconds"].get(name, 0.0) for name in names or found["seconds"]))
+
+
+def others(found: Row) -> float:
+    return of(found) - of(found, *F_STEPS)
+
+
+def line(row: Row) -> Row:
+    loo = others(row["loo"]) - others(row["fit"])
+    return {
+        "workers": row["workers"],
+        "n": f"{row['n']:,}",
+        "m": row["m"],
+        "d": row["d"],
+        "F and Gram, s": f"{of(row['fit'], *F_STEPS):.2f}",
+        "rest of a fit": f"{others(row['fit']):.2f}",
+        "V2": f"{of(row['v2']):.2f}",
+        "α by leave-one-out": f"{loo:.2f}",
+        "fit, by the clock": f"{row['fit']['clock']:.2f}",
+        "V2, by the clock": f"{row['v2']['clock']:.2f}",
+        "bytes of a fit": f"{row['fit']['bytes']:,}",
+    }
+
+
 # Terms
 
 
 class Term(NamedTuple):
-    """Seconds for one operation of a step, and how far it is off in any of the runs."""
+    """Seconds of a step: a sum of operations, each times its seconds; how far it is off in any of
+    the runs; and the power of m by which the seconds grow."""
 
     step: str
-    formula: str
-    each: float
+    operations: list[str]
+    each: Array
     off: float
+    power: float
+
+    def at(self, *counts: float) -> float:
+        return float(self.each @ counts)
 
 
-def term(step: str, formula: str, counts: list[float], seconds: list[float]) -> Term:
-    """By least squares of relative errors."""
-    ratios = np.array(seconds) / np.array(counts)
-    each = float((1 / ratios).sum() / (1 / ratios**2).sum())
-    return Term(step, formula, each, float(np.abs(each / ratios - 1).max()))
+def term(
+    step: str,
+    rows: list[Row],
+    seconds: Callable[[Row], float],
+    counts: dict[str, Callable[[Row], float]],
+) -> Term:
+    """By least squares of relative errors; no operation takes less than nothing."""
+    spent = np.array([seconds(row) for row in rows])
+    A = np.array([[count(row) for count in counts.values()] for row in rows]) / spent[:, None]
+    size = A.max(axis=0)
+    each = nnls(A / size, np.ones(len(rows)))[0] / size
+    off = float(np.abs(A @ each - 1).max())
+    return Term(step, list(counts), each, off, _power(rows, spent))
 
 
-def of(found: Row, *names: str) -> float:
-    return float(sum(found["seconds"].get(name, 0.0) for name in names))
+def _power(rows: list[Row], spent: Array) -> float:
+    """Of m, with n, d and workers held: the mean slope of log s on log m over such runs."""
+    slopes = []
+    sizes = [(row.get("workers"), row["n"], row.get("d")) for row in rows]
+    for size in set(sizes):
+        same = [i for i, its in enumerate(sizes) if its == size]
+        if len(same) >= 3 and "m" in rows[0]:
+            logs = np.log([rows[i]["m"] for i in same])
+            slopes.append(np.polyfit(logs, np.log(spent[same]), 1)[0])
+    return float(np.mean(slopes)) if slopes else float("nan")
 
 
 def terms(rows: list[Row], squares: list[Row]) -> dict[str, Term]:
-    def by(count: Callable[[Row], float], spent: Callable[[Row], float], *names: str) -> Term:
-        return term(*names, [count(r) for r in rows], [spent(r) for r in rows])
-
-    first = of(squares[0]["product"], "product")
     return {
-        "columns": by(
-            lambda r: r["n"] * r["m"] ** 2,
-            lambda r: of(r["fit"], "schur", "gram"),
+        "columns": term(
             "landmarks: F and its Gram matrix",
-            "n m²",
+            rows,
+            lambda r: of(r["fit"], *F_STEPS),
+            {
+                "n m²": lambda r: r["n"] * r["m"] ** 2,
+                "n m": lambda r: r["n"] * r["m"],
+                "n m d": lambda r: r["n"] * r["m"] * r["d"],
+            },
         ),
-        "rounds": by(
-            lambda r: r["n"] * r["m"],
-            lambda r: sum(r["fit"]["seconds"].values()) - of(r["fit"], "schur", "gram"),
+        "rounds": term(
             "landmarks: what is left, draws, sums of columns",
-            "n m",
+            rows,
+            lambda r: others(r["fit"]),
+            {"n m": lambda r: r["n"] * r["m"], "n": lambda r: r["n"]},
         ),
-        "v2": by(
-            lambda r: TESTED * r["n"] * r["m"],
-            lambda r: sum(r["v2"]["seconds"].values()),
-            "V2 of t points",
-            "t n m",
+        "v2": term(
+            "V2 of t points, two passes",
+            rows,
+            lambda r: of(r["v2"]),
+            {
+                "t n m": lambda r: TESTED * r["n"] * r["m"],
+                "t n": lambda r: TESTED * r["n"],
+                "t n d": lambda r: TESTED * r["n"] * r["d"],
+            },
         ),
-        "loo": by(
-            lambda r: LAMBDAS * r["n"] * r["m"],
-            lambda r: max(
-                sum(r["loo"]["seconds"].values()) - sum(r["fit"]["seconds"].values()), 1e-9
-            ),
+        "loo": term(
             f"α by leave-one-out, {LAMBDAS} of them",
-            f"{LAMBDAS} n m",
-        ),
-        "here": by(
-            lambda r: TESTED * r["m"],
-            lambda r: r["here"]["clock"],
-            "V3 and means of t points, at the caller",
-            "t m",
+            rows,
+            lambda r: max(others(r["loo"]) - others(r["fit"]), 1e-9),
+            {
+                f"{LAMBDAS} n m": lambda r: LAMBDAS * r["n"] * r["m"],
+                f"{LAMBDAS} n": lambda r: LAMBDAS * r["n"],
+            },
         ),
         "product": term(
-            "product with K of one column",
-            "n²",
-            [r["n"] ** 2 for r in squares[:1]],
-            [of(r["product"], "product") for r in squares[:1]],
-        ),
-        "columns of products": term(
-            "product with K, for each column more",
-            "n² q",
-            [r["n"] ** 2 * (r["q"] - 1) for r in squares[1:]],
-            [of(r["product"], "product") - first for r in squares[1:]],
+            "product of K with q columns",
+            squares,
+            lambda r: of(r["product"], "product"),
+            {"n²": lambda r: r["n"] ** 2, "n² q": lambda r: r["n"] ** 2 * r["q"]},
         ),
     }
 
 
-def tasks_of_a_fit(rows: list[Row]) -> Array:
-    """[p, q] with p m + q tasks for each block of a fit."""
+def by_block(rows: list[Row], *names: str) -> Array:
+    """[p, q] with p m + q tasks for each block of a fit: all, or those of some names."""
     blocks = np.array([len(as_backend("dask").starts(r["n"])) - 1 for r in rows])
-    each = np.array([r["fit"]["tasks"] for r in rows]) / blocks
+    counts = [
+        sum(c for name, c in r["fit"]["tasks"].items() if not names or name in names) for r in rows
+    ]
     A = np.column_stack([[r["m"] for r in rows], np.ones(len(rows))])
-    return np.linalg.lstsq(A, each, rcond=None)[0]
+    return np.linalg.lstsq(A, np.array(counts) / blocks, rcond=None)[0]
 
 
-def forecast(found: Mapping[str, Term], a_task: float, tasks: Array, workers: int) -> str:
+def moved(rows: list[Row]) -> float:
+    """Bytes that leave two workers in a fit, for each m²."""
+    return max(r["fit"]["bytes"] / r["m"] ** 2 for r in rows if r["workers"] == 2)
+
+
+def forecast(
+    found: dict[str, Term], a_task: float, tasks: Array, reads: Array, bytes_each: float, W: int
+) -> str:
     """10⁹ rows of 8 numbers, m = 1,024, by these terms."""
-    n, m, t = 10**9, 1024, TESTED
+    n, m, d, t = 10**9, 1024, 8, TESTED
     blocks = -(-n // ROWS)
-    core = found["columns"].each * n * m**2 + found["rounds"].each * n * m
+    core = found["columns"].at(n * m**2, n * m, n * m * d) + found["rounds"].at(n * m, n)
+    v2 = found["v2"].at(t * n * m, t * n, t * n * d)
+    loo = core + found["loo"].at(LAMBDAS * n * m, LAMBDAS * n)
     count = blocks * (tasks[0] * m + tasks[1])
-    v2 = found["v2"].each * t * n * m
-    network = 8 * m**2 * (1 + workers) + 8 * 3 * m**2
+    held = 8 * n * m / W
+    rounds = reads[0] * m + reads[1]
+    disk = held * (1 + rounds / 2 + 1) / DISK
+    sums = bytes_each * m**2 * (W - 1)
+
+    def hours(seconds: float) -> str:
+        return f"{seconds / 3600:.2f} h"
+
     return (
-        f"By these terms, not tried: n = 10⁹, d = {D}, m = {m:,}, {workers} workers of one thread "
-        f"in {blocks:,} blocks of {ROWS:,} rows. The fit takes {core:.2g} s of a core, "
-        f"{core / workers / 3600:.2f} h on the workers, and {count:.2g} tasks, "
-        f"{count * a_task / 3600:.2f} h of the scheduler; {t:,} V2 take {v2:.2g} s of a core, "
-        f"{v2 / workers / 3600:.2f} h. X has {8e-9 * n * D:.0f} GB, F "
-        f"{8e-12 * n * m:.1f} TB, {8e-9 * n * m / workers:.0f} GB a worker, on its disk. A fit "
-        f"moves about {network / 1e6:.0f} MB, the V2 {8e-6 * t * (m + 2) * workers:.0f} MB."
+        f"## 10⁹ rows, by these terms\n\nNot tried. n = 10⁹, d = {d}, m = {m:,}, Dask's X, one "
+        f"target, a sketched mean, {W} workers of one thread in {blocks:,} blocks of {ROWS:,} "
+        f"rows; none of F fits in memory, and a worker's disk reads and writes "
+        f"{DISK / 1e9:.0f} GB/s, which is assumed.\n\n"
+        f"- A fit with α given: {core:.2g} s of a core, {hours(core / W)} on the workers.\n"
+        f"- α by leave-one-out: {loo:.2g} s of a core instead, {hours(loo / W)}.\n"
+        f"- {count:.2g} tasks of a fit: {hours(count * a_task)} of the scheduler.\n"
+        f"- Disk: X has {8e-9 * n * d:.0f} GB, F {8e-12 * n * m:.1f} TB, {held / 1e9:.0f} GB a "
+        f"worker. F is written once and, in {rounds:.0f} rounds of landmarks, half of it read in "
+        f"each, then once for its Gram matrix: {hours(disk)}. Leave-one-out reads it twice more: "
+        f"{hours(2 * held / DISK)}.\n"
+        f"- {t:,} V2: {v2:.2g} s of a core, {hours(v2 / W)}, and F read twice, "
+        f"{hours(2 * held / DISK)}.\n"
+        f"- Network: keys of rows {8e-9 * n:.0f} GB and y {8e-9 * n:.0f} GB to the caller, sums "
+        f"and landmarks up to {sums / 1e9:.1f} GB; with leave-one-out {24e-9 * n:.0f} GB more."
     )
 
 
-def table(found: Mapping[str, Term]) -> str:
+def table(found: dict[str, Term]) -> str:
     return common.markdown_table(
         [
             {
                 "step": its.step,
-                "operations": its.formula,
-                "s each": f"{its.each:.2e}",
+                "seconds": " + ".join(
+                    f"{each:.2e} {what}"
+                    for each, what in zip(its.each, its.operations, strict=True)
+                    if each > 0
+                ),
                 "off by at most": f"{its.off:.0%}",
+                "power of m": "" if np.isnan(its.power) else f"{its.power:.2f}",
             }
             for its in found.values()
         ]
     )
 
 
+def sizes(n: int, m: int) -> dict[int, list[tuple[int, int, int]]]:
+    """(n, m, d) of the runs, by the number of workers."""
+    squares = [(rows, size, 8) for rows in (n, 2 * n) for size in (m, 2 * m, 4 * m)]
+    return {
+        1: [*squares, (n, 2 * m, 2), (n, 2 * m, 32)],
+        2: [(2 * n, size, 8) for size in (m, 2 * m, 4 * m)],
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--landmarks", type=int, default=256)
+    parser.add_argument("--rows", type=int, default=50_000)
+    parser.add_argument("--landmarks", type=int, default=128)
     parser.add_argument("--workers", type=int, default=100, help="of the forecast")
     parser.add_argument("--out", type=Path, default=common.RESULTS)
     options = parser.parse_args()
     n, m = options.rows, options.landmarks
-    with cluster(1) as client:
-        fits(client, [(n // 4, m // 4)])  # imports
-        a_task = empty_tasks(client)
-        rows = fits(client, [(n, m), (2 * n, m), (n, 2 * m), (2 * n, 2 * m)])
-        squares = products(client, n // 5, [1, 65, 129, 257])
-    found, tasks = terms(rows, squares), tasks_of_a_fit(rows)
+    rows, squares = [], []
+    for workers, runs in sizes(n, m).items():
+        with cluster(workers) as client:
+            timed_fit(client, workers, n // 4, m // 2, 8)  # imports
+            if workers == 1:
+                a_task = empty_tasks(client)
+                squares = products(client, n // 2, [1, 65, 257])
+            rows += [timed_fit(client, workers, *size) for size in runs]
+    found = terms([r for r in rows if r["workers"] == 1], squares)
+    tasks, reads = by_block(rows), by_block(rows, "schur")
+    command = shlex.join(["python", "benchmarks/dask_costs.py", *sys.argv[1:]])
+    head = f"{time.strftime('%Y-%m-%d')}. {common.machine()}\n\nCommand: `{command}`."
     text = (
-        f"One worker of one thread, {n:,} and {2 * n:,} rows of {D} numbers, {m} and {2 * m} "
-        f"landmarks, float64; seconds that tasks computed, by Dask's own record of them, divided "
-        f"by the number of operations.\n\n{table(found)}\n\nA task that does nothing "
-        f"takes {1e3 * a_task:.2f} ms, one after the other; a fit has "
-        f"{tasks[0]:.3f} m + {tasks[1]:.0f} tasks for each block."
+        "Seconds that tasks computed, by Dask's own record of them, on workers of one thread; α is "
+        f"1, or chosen among {LAMBDAS}; {TESTED:,} points. The terms are fitted to the runs with "
+        "one worker.\n\n"
+        f"{common.markdown_table([line(row) for row in rows])}\n\n## Terms\n\n{table(found)}\n\n"
+        f"A task that does nothing takes {1e3 * a_task:.2f} ms, one after the other; a fit has "
+        f"{tasks[0]:.3f} m + {tasks[1]:.0f} tasks for each block, {reads[0]:.4f} m + "
+        f"{reads[1]:.1f} of which read all columns of F so far. Two workers send each other and "
+        f"the caller up to {moved(rows):.0f} m² bytes in a fit."
     )
-    parts = [common.machine(), text, forecast(found, a_task, tasks, options.workers)]
+    parts = [head, text, forecast(found, a_task, tasks, reads, moved(rows), options.workers)]
     common.write_report(options.out / "dask_costs.md", "Costs on a Dask cluster", parts, [])
 
 

@@ -1,6 +1,7 @@
 """Fits on a Dask cluster of this machine: workers, bytes, faults, and rows beyond their memory.
 
-Written to results/dask_scaling.md. ``--parquet N`` fits N × 8 rows from files.
+Each section is written to a file of its own, results/dask_<section>.md, with its command.
+``--parquet N`` fits N × 8 rows from files.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import shlex
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -19,6 +22,7 @@ from typing import Any
 
 import common
 import dask
+import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
 from settings import sketched_ridge
@@ -29,7 +33,7 @@ from sketchridge.backends.dask_blocks import DaskBlocks
 Array = np.ndarray
 D = 8
 TESTED = 1000
-SETTINGS = {"alpha": 1.0, "noise_variance": 0.01, "dtype": "float64"}
+SETTINGS = {"bandwidth": 1.0, "alpha": 1.0, "noise_variance": 0.01, "dtype": "float64"}
 
 
 _ENVIRONMENT = "distributed.nanny.pre-spawn-environ.MALLOC_"
@@ -63,8 +67,8 @@ def target(X: Array, rng: np.random.Generator) -> Array:
 
 
 def ridge(backend: Any, m: int, **other: Any) -> Any:
-    return sketched_ridge(bandwidth=1.0, sketch="rpcholesky", sketch_size=m, backend=backend,
-                          random_state=0, **SETTINGS | other)  # fmt: skip
+    settings = {"sketch": "rpcholesky", "sketch_size": m, "random_state": 0} | SETTINGS | other
+    return sketched_ridge(backend=backend, **settings)
 
 
 def sent(client: Client) -> int:
@@ -165,34 +169,69 @@ def line(name: str, found: dict[str, Any], here: dict[str, Any]) -> dict[str, st
     }
 
 
+CASES = {"given": {"alpha": 1.0}, "leave-one-out": {"alpha": "loo", "noise_variance": "auto"}}
+
+
 def bytes_table(m: int, sizes: list[int]) -> tuple[str, list[common.Claim]]:
+    """Bytes that leave two workers in a fit, of rows that are NumPy's or Dask's, with α given or
+    chosen; and in 1,000 questions."""
     lines, claims = [], []
     for steal in (False, True):
-        totals = []
         with cluster(2, steal=steal) as client:
-            for n in sizes:
-                found = measured("dask", n, m, client)
-                totals.append(found["bytes"] + found["asked bytes"])
-                lines.append(
-                    {
-                        "work stealing": "on" if steal else "off",
-                        "n": f"{n:,}",
-                        "bytes, fit": f"{found['bytes']:,}",
-                        "bytes, questions": f"{found['asked bytes']:,}",
-                        "fit, s": f"{found['fit']:.2f}",
-                        "questions, s": f"{found['ask']:.2f}",
-                    }
-                )
-                print(lines[-1], flush=True)
-        claims.append(
-            common.Claim(
-                f"work stealing {'on' if steal else 'off'}: bytes that leave two workers do not "
-                f"grow with n: {totals[-1] / max(totals[0], 1):.2f} times as many for "
-                f"{sizes[-1] / sizes[0]:.0f} times the rows",
-                totals[-1] <= 1.5 * totals[0],
-            )
-        )
-    return f"## Bytes that left two workers, m = {m}\n\n{common.markdown_table(lines)}", claims
+            for kind in ("NumPy", "Dask"):
+                for alpha, settings in CASES.items():
+                    found = [moved(client, kind, n, m, settings) for n in sizes]
+                    rows = sizes[-1] - sizes[0]
+                    each = (found[-1][0] - found[0][0]) / rows, (found[-1][1] - found[0][1]) / rows
+                    lines.append(
+                        {
+                            "work stealing": "on" if steal else "off",
+                            "X": kind,
+                            "α": alpha,
+                            **{
+                                f"fit, n = {n:,}": f"{its[0]:,}"
+                                for n, its in zip(sizes, found, strict=True)
+                            },
+                            "for each row more": f"{each[0]:.1f}",
+                            **{
+                                f"questions, n = {n:,}": f"{its[1]:,}"
+                                for n, its in zip(sizes, found, strict=True)
+                            },
+                        }
+                    )
+                    print(lines[-1], flush=True)
+                    if steal:
+                        continue
+                    most = (8.0 if kind == "Dask" else 0.0) + (24.0 if alpha != "given" else 0.0)
+                    claims.append(
+                        common.Claim(
+                            f"{kind}'s X, α {alpha}: a fit moves {most:.0f} bytes for each row "
+                            f"more (found {each[0]:.1f}), questions none (found {each[1]:.1f})",
+                            abs(each[0] - most) <= 2 and abs(each[1]) <= 2,
+                        )
+                    )
+    text = (
+        "Landmarks, a sketched mean, one target, y here. A Dask X is made on the workers in chunks "
+        f"of 10,000 rows. Questions are {TESTED:,} V2, V3 and means.\n\n"
+    )
+    return (
+        f"## Bytes that left two workers, m = {m}\n\n{text}{common.markdown_table(lines)}",
+        claims,
+    )
+
+
+def moved(client: Client, kind: str, n: int, m: int, settings: dict[str, Any]) -> tuple[int, int]:
+    """Bytes that left the workers in a fit, and in 1,000 questions."""
+    X, y, Z = problem(n)
+    rows: Any = X
+    if kind == "Dask":
+        rows = da.random.default_rng(0).random((n, D), chunks=(10_000, D))
+        y = target(rows.compute(), np.random.default_rng(0))
+    before = sent(client)
+    model = ridge("dask", m, **settings).fit(rows, y)
+    fitted = sent(client)
+    model.variance(Z), model.variance(Z, "v3"), model.predict(Z)
+    return fitted - before, sent(client) - fitted
 
 
 def kills(count: int, n: int, m: int) -> tuple[str, list[common.Claim]]:
@@ -308,28 +347,28 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--killed-rows", type=int, default=50_000)
     parser.add_argument("--parquet", type=int, default=20_000_000)
     parser.add_argument("--memory", default="2GB", help="of a worker that reads Parquet")
     parser.add_argument("--only", nargs="+", help="some of the sections")
     parser.add_argument("--out", type=Path, default=common.RESULTS)
-    parser.add_argument("--name", default="dask_scaling.md", help="of the report")
     options = parser.parse_args()
     n = options.rows
     sections: dict[str, Callable[[], tuple[str, list[common.Claim]]]] = {
         "workers": lambda: workers_table(n, options.landmarks, options.workers, options.repeats),
         "overhead": lambda: (overhead(256, options.repeats), []),
-        "bytes": lambda: bytes_table(256, [n // 8, n // 2, 2 * n]),
-        "kills": lambda: kills(options.kills, 100_000, 128),
+        "bytes": lambda: bytes_table(64, [n // 8, n // 2, n]),
+        "kills": lambda: kills(options.kills, options.killed_rows, 64),
         "gpu": lambda: (on_a_gpu(n, options.landmarks, options.repeats), []),
         "parquet": lambda: (from_parquet(options.parquet, 64, options.memory), []),
     }
-    parts, claims = [common.machine()], []
+    command = f"Command: `{shlex.join(['python', 'benchmarks/dask_scaling.py', *sys.argv[1:]])}`."
     usual = [name for name in sections if name != "gpu"]
     for name in options.only or usual:
-        text, found = sections[name]()
-        parts.append(text)
-        claims += found
-        common.write_report(options.out / options.name, "A Dask cluster", parts, claims)
+        text, claims = sections[name]()
+        head = f"{time.strftime('%Y-%m-%d')}. {common.machine()}"
+        path = options.out / f"dask_{name}.md"
+        common.write_report(path, "A Dask cluster", [f"{head}\n\n{command}", text], claims)
 
 
 if __name__ == "__main__":

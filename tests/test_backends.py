@@ -451,6 +451,11 @@ def test_points_can_be_taken_and_appended(row: BackendCase, case: KernelCase):
     assert_close(some.diag(), kernel.diagonal(some.host()))
     squares = (U**2).sum(axis=1) if kernel.geometry == "distance" else np.zeros(12)
     assert_close(P.squares(), squares)
+    w = np.arange(12.0)
+    diag = kernel.diagonal(U)
+    extent = [diag.max(), w @ diag, squares.max(), w @ squares**2]
+    assert_close(np.array(P.extent(backend.tall(w[:, None]))), np.array(extent))
+    assert_close(P.diagonal().host(), diag[:, None])
 
 
 @each_backend

@@ -464,6 +464,7 @@ def test_tasks_for_a_worker_that_is_gone_go_to_another(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["fit", "scoring", "refinement"])
 def test_a_killed_worker_does_not_change_the_result(what):
+    """Bit for bit: blocks, and the order in which sums are added, are the same."""
     client = new_client(2)
     try:
         model = fitted(blocks(500, client), **FITS["intercept"])
@@ -479,7 +480,48 @@ def test_a_killed_worker_does_not_change_the_result(what):
         found = work()
         killer.join()
         for name, value in wanted.items():
-            np.testing.assert_allclose(found[name], value, rtol=1e-11)
+            np.testing.assert_array_equal(found[name], value)
+    finally:
+        stopped(client)
+
+
+def test_a_task_that_failed_is_told_while_others_wait(monkeypatch):
+    monkeypatch.setattr(dask_cluster, "_LOOK", 0.2)
+    client = shared_client()
+    failed = client.submit(divmod, 1, 0)
+    nowhere = client.submit(abs, -1, workers=["tcp://127.0.0.1:1"])
+    with pytest.raises(ZeroDivisionError):
+        blocks().cluster.gathered([nowhere, failed])
+
+
+def test_a_worker_short_of_memory_spills():
+    """To disk what is beyond a hundredth of its limit; the result is the same."""
+    with dask.config.set({"distributed.worker.memory.target": 0.01}):
+        client = new_client(1, memory_limit="1GB")
+    try:
+        found = answers(fitted(blocks(500, client), **FITS["intercept"] | {"sketch_size": 400}))
+        spilled = client.run(lambda dask_worker: dask_worker.data.spilled_total.disk)
+    finally:
+        stopped(client)
+    assert min(spilled.values()) > 0
+    wanted = answers(fitted(blocks(500), **FITS["intercept"] | {"sketch_size": 400}))
+    for name, value in wanted.items():
+        np.testing.assert_array_equal(found[name], value)
+
+
+@pytest.mark.slow
+def test_a_block_that_is_too_large_for_a_worker_is_told():
+    """Its nanny ends a worker that is near its limit, here at the first block of F."""
+    idle = shared_client().run(lambda dask_worker: dask_worker.monitor.get_process_memory())
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
+        client = new_client(1, memory_limit=max(idle.values()) + 2**27)
+    try:
+        X, y, _ = problem(60_000)
+        backend = blocks(30_000, client)
+        model = SketchedKernelRidge(**FIXED, alpha=0.5, sketch_size=800, backend=backend)
+        with pytest.raises(MemoryError, match=r"more memory than they have: give workers more"):
+            model.fit(X, y)
+        assert not hasattr(model, "n_features_in_")
     finally:
         stopped(client)
 

@@ -65,21 +65,20 @@ class Sample:
 
 def sample_of(points: Points, w: Array) -> Sample:
     """The sample of points with the weights w (n,)."""
-    diag = points.diag()
-    squares = points.squares()
+    backend = points.backend
+    weights = backend.tall(w[:, None])
     total = float(w.sum())
+    found = points.extent(weights)
     scales = Scales(
-        largest=float(squares.max(initial=0.0)),
-        typical=float(np.sqrt(w @ (squares * squares) / total)),
-        diag=float(diag.max(initial=0.0)),
-        trace=float(w @ diag / total),
+        largest=found.square,
+        typical=float(np.sqrt(found.fourth / total)),
+        diag=found.diag,
+        trace=found.trace / total,
         growth=points.kernel.growth,
         rows=len(points),
     )
-    backend = points.backend
     uniform = bool((w == w[0]).all())
-    columns = (backend.tall(w[:, None]), total, backend.tall(diag[:, None]))
-    return Sample(points, *columns, scales, uniform)
+    return Sample(points, weights, total, points.diagonal(), scales, uniform)
 
 
 def sample_elsewhere(backend: Backend, kernel: Kernel, sizes: Sizes) -> Sample:

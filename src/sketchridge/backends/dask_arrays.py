@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from sketchridge.backends import dask_tasks as tasks
 from sketchridge.backends.dask_cluster import PerBlock
 from sketchridge.backends.dask_panel import Panel, join_rows, panel_of, taken
-from sketchridge.backends.points import FAR, Points
+from sketchridge.backends.points import FAR, Extent, Points
 from sketchridge.backends.tall import Room, Tall
 from sketchridge.kernels import Kernel
 
@@ -265,12 +265,29 @@ class BlockPoints(Points):
             return super().diag()
         return self.panel.gathered(self.kernel.diagonal)
 
+    def diagonal(self) -> Tall:
+        if self.source is not None or self.kernel.geometry == "distance":
+            return super().diagonal()
+        return BlockTall(self.backend, [self.panel.by_rows(partial(_diagonal, self.kernel))])
+
+    def extent(self, weights: Tall) -> Extent:
+        if self.source is not None:
+            return super().extent(weights)
+        cluster = self.backend.cluster
+        found = cluster.gathered(cluster.work(tasks.extent, sent(self), sent(weights)))
+        diag, trace, square, fourth = zip(*found, strict=True)
+        return Extent(max(diag), sum(trace), max(square), sum(fourth))
+
     def squares(self) -> Array:
         if self.kernel.geometry != "distance":
             return np.zeros(len(self))
         if self.source is None:
             return np.minimum(self.panel.gathered(_squares), FAR)
         return np.minimum(_squares(self.source), FAR)
+
+
+def _diagonal(kernel: Kernel, U: Array) -> Array:
+    return kernel.diagonal(U)[:, None]
 
 
 def _squares(U: Array) -> Array:

@@ -132,6 +132,7 @@ class Cluster:
                         distributed.wait(futures, timeout=_LOOK)
                     return aligned(self.client.gather(futures))
                 except TimeoutError:
+                    _raise_first(futures)  # the others may wait for ever
                     alone = 0.0 if self._workers() else alone + _LOOK
                     self.client.run_on_scheduler(freed)
                 if alone >= _ALONE:
@@ -159,6 +160,13 @@ class Cluster:
     def _told(self) -> Iterator[None]:
         try:
             yield
+        except distributed.scheduler.KilledWorker as error:
+            raise MemoryError(
+                f"{error.allowed_failures + 1} of Dask's workers died in one task, most often "
+                "because it needs more memory than they have: give workers more, or smaller "
+                "blocks, with backend=DaskBlocks(rows=…), or a smaller sketch_size. Nothing was "
+                "changed."
+            ) from error
         except (CommClosedError, CancelledError, TimeoutError, OSError) as error:
             raise Unreachable(
                 f"The Dask scheduler, or the client's connection to it, is lost ({error}): start a "
@@ -190,6 +198,13 @@ class Cluster:
             for a, b in pairwise(ends)
             if b > a
         ]
+
+
+def _raise_first(futures: list[Any]) -> None:
+    """The error of the first that failed, if any did."""
+    for future in futures:
+        if future.status == "error":
+            future.result()
 
 
 def _is_a_task() -> bool:

@@ -172,6 +172,10 @@ def generated(backend: Backend, sketch: Any, rows: range, columns: range) -> Arr
     return backend.generate(sketch, rows, columns).host()
 
 
+def extent(backend: Backend, P: Points, weights: Tall) -> tuple[float, ...]:
+    return tuple(P.extent(weights))
+
+
 def block(backend: Backend, P: Points, Q: Points) -> Array:
     return backend.block(P, Q).host()
 

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sketchridge.backends.tall import Tall
 from sketchridge.kernels import Kernel
 
-__all__ = ["FAR", "Points"]
+__all__ = ["FAR", "Extent", "Points"]
 
 Array = np.ndarray
 FAR = 2.0**20  # ‖u‖² from which distances between two such points are not left to a product
+
+
+class Extent(NamedTuple):
+    """How large points with weights w are."""
+
+    diag: float  # the largest k(x, x)/unit
+    trace: float  # Σ w k(x, x)/unit
+    square: float  # the largest ‖u‖², or FAR
+    fourth: float  # Σ w ‖u‖⁴
 
 
 class Points:
@@ -71,12 +80,28 @@ class Points:
             return np.repeat(self.kernel.diagonal(self.take(slice(0, 1)).host()), len(self))
         return self.kernel.diagonal(self.host())
 
+    def diagonal(self) -> Tall:
+        """The same where the backend computes: (n, 1)."""
+        return self.backend.tall(self.diag()[:, None])
+
     def squares(self) -> Array:
         """‖u‖² or FAR if that is less, by which rounding grows in squared distances; 0 for other
         kernels: (n,)."""
         if self.kernel.geometry != "distance":
             return np.zeros(len(self))
         return np.minimum(self.backend.host((self.U * self.U).sum(axis=1)), FAR)
+
+    def extent(self, weights: Tall) -> Extent:
+        """How large the points with these weights (n, 1) are."""
+        w = weights.host()[:, 0]
+        diag = self.diag()
+        squares = self.squares()
+        return Extent(
+            diag=float(diag.max(initial=0.0)),
+            trace=float(w @ diag),
+            square=float(squares.max(initial=0.0)),
+            fourth=float(w @ (squares * squares)),
+        )
 
     def far(self) -> Array:
         """Which points are so far out that distances among them need differences: (n,)."""
