@@ -79,6 +79,13 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
         Seed of the sketch and of the probe that measures the gap. Rows on which the kernel is
         learned do not depend on it.
 
+    Notes
+    -----
+    Above 12,288 rows, or on a GPU above those that it factorizes, solver="auto" decides by seconds:
+    a slower machine may take the sketched mean where another takes the exact one. With
+    solver="pcg" or "sketch" and a number as sketch_size, the same data and random_state give the
+    same results up to rounding everywhere.
+
     Examples
     --------
     >>> X = np.linspace(0, 1, 200)[:, None]

@@ -5,7 +5,6 @@ Neither `select` nor `extend` changes what it was given, so an interrupted fit l
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -47,7 +46,6 @@ _SMALLEST = 1e-145  # of λ, whose square divides
 
 def select(settings: Settings, data: Data, say: Say) -> Fitted:
     """Choose whatever is left open, and fit."""
-    begun = time.monotonic()
     settings = settings.sized(len(data.rows.group))
     opaque = settings.kernel.geometry == "opaque"  # evaluated on the host
     backend = as_backend(settings.backend, 0 if opaque else len(data.rows))
@@ -60,13 +58,12 @@ def select(settings: Settings, data: Data, say: Say) -> Fitted:
         precision = _sketch_precision(settings, plan, sample, sketch)
         say(f"Fitting {len(sample):,} rows")
         factor = factorize(sample, sketch, precision)
-    fitted = _finished(settings, data, plan, factor, chosen.learned, widths, begun, say)
+    fitted = _finished(settings, data, plan, factor, chosen.learned, widths, say)
     return _with_varying_noise(fitted, say)
 
 
 def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: Say) -> Fitted:
     """The fit with further rows: the kernel and the sketch drawn so far are kept."""
-    begun = time.monotonic()
     data, X_new = extended_data(old.plain, X, Y, w, settings.fit_intercept)
     settings = settings.sized(len(data.rows.group))
     rows = data.rows
@@ -86,15 +83,13 @@ def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: S
         factor = _fine_enough(settings, plan, factor)
     share = len(old.data.rows) / len(rows)
     learned, widths = carried_over(old.learned, old.factor_of_widths, share)
-    fitted = _finished(settings, data, plan, factor, learned, widths, begun, say)
+    fitted = _finished(settings, data, plan, factor, learned, widths, say)
     return _with_varying_noise(fitted, say)
 
 
 def _with_varying_noise(fitted: Fitted, say: Say) -> Fitted:
     """The fit again with rows weighted by the inverse of their noise, where intervals gain."""
     landmarks = fitted.factor.pivots if isinstance(fitted.factor, RowFactor) else None
-
-    begun = time.monotonic()
 
     def refit(data: Data, varying: Varying) -> Fitted:
         say("Fitting with noise that varies")
@@ -106,7 +101,6 @@ def _with_varying_noise(fitted: Fitted, say: Say) -> Fitted:
             factor,
             fitted.learned,
             fitted.factor_of_widths,
-            begun,
             say,
             varying,
         )
@@ -177,7 +171,6 @@ def _finished(
     factor: Factor,
     learned: Learned | None,
     widths: float,
-    begun: float,
     say: Say,
     varying: Varying | None = None,
 ) -> Fitted:
@@ -191,7 +184,7 @@ def _finished(
     with sample.backend.alone():
         ridge, gap = _sketched(settings, data, plan, basis, penalty, automatic, complete, say)
     _warn_of_rounding(plan, ridge)
-    exact = exactly(settings, plan, ridge, data, penalty, begun, say)
+    exact = exactly(settings, plan, ridge, data, penalty, say)
     n = len(sample)
 
     def left_out() -> LeftOut:
