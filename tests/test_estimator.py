@@ -188,6 +188,14 @@ def test_fitted_attributes_of_a_sketch():
     assert model.backend_ == "numpy"
 
 
+@pytest.mark.parametrize("dtype", ["auto", "float64"])
+def test_an_exact_fit_tells_its_precision_and_its_backend(dtype):
+    model = ExactKernelRidge(dtype=dtype)
+    with pytest.raises(NotFittedError):
+        model.dtype_  # noqa: B018
+    assert (model.fit(X, y).dtype_, model.backend_) == ("float64", "numpy")
+
+
 @makers
 def test_degrees_of_freedom_are_those_of_the_eigenvalues(make):
     model = make().fit(X, y)

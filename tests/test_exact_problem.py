@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 
 import numpy as np
@@ -61,7 +62,8 @@ def test_a_few_rows_more_are_left_out_exactly(fit_intercept, weight, monkeypatch
     options = {"kernel": "matern32", "bandwidth": H, "fit_intercept": fit_intercept}
     model = sketched(sketch_size=20, **options).fit(X, y, weight)
     exact = ExactKernelRidge(alpha=model.alpha_, **options).fit(X, y, weight)
-    assert model.solver_ == "pcg"
+    assert model.solver_ == "cholesky"
+    assert pickle.loads(pickle.dumps(model)).solver_ == "cholesky"
     assert_close(model.predict(X_NEW), exact.predict(X_NEW))
     assert_close([model.loo_error_], [exact.loo_error_])
     low, high = model.predict_interval(X_NEW)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -114,7 +116,7 @@ def test_steps_and_seconds_left_are_shown(large, monkeypatch):
 
 
 @pytest.mark.parametrize(("share", "rows"), [(0.0, 200), (1e9, 600)])
-def test_as_many_rows_are_left_out_as_time_allows(large, monkeypatch, share, rows):
+def test_as_many_rows_are_left_out_as_work_allows(large, monkeypatch, share, rows):
     asked = []
     diagonal = solution.inverse_diagonal
 
@@ -124,11 +126,24 @@ def test_as_many_rows_are_left_out_as_time_allows(large, monkeypatch, share, row
 
     monkeypatch.setattr(solution, "inverse_diagonal", counting)
     monkeypatch.setattr(solution, "_OF_THE_FIT", share)
+    monkeypatch.setattr(solution, "_WORK", 0.0)
     monkeypatch.setattr(solution, "_MOST", 600)
     model = fitted(alpha=1e-2, solver="pcg")
     assert len(np.unique(np.concatenate(asked))) == rows
     exact = fitted(alpha=1e-2, sketch_size=900).loo_error_
     assert model.loo_error_ == pytest.approx(exact, rel=0.2)
+
+
+@pytest.mark.parametrize("seconds", [1e-9, 1e3])
+def test_leave_one_out_errors_do_not_depend_on_the_clock(large, monkeypatch, seconds):
+    """They came from more rows on a faster machine, and so did the noise and intervals."""
+    monkeypatch.setattr(solution, "_WORK", 1e8)  # which some of the 600 rows take
+    expected = fitted(alpha=1e-2, solver="pcg")
+    ticks = itertools.count(0.0, seconds)
+    monkeypatch.setattr(solution, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
+    model = fitted(alpha=1e-2, solver="pcg")
+    assert model.loo_error_ == expected.loo_error_
+    assert_close(model.predict_interval(X), expected.predict_interval(X))
 
 
 @pytest.mark.parametrize(("free", "size"), [(1e12, 4096), (1e8, 2048)])

@@ -53,9 +53,9 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
         The number of rows m, a function of n that gives it, or "auto" to grow it until standard
         deviations are within `sketch_tol`.
     sketch_tol : float
-        How far the variance V̄ behind standard deviations and intervals may be from V1, relative,
-        where the size is automatic: kept at 95% of points in 90% of problems, as predicted from
-        the gap V2/V3 (docs/averaged-variance.md).
+        How far the variance V̄ behind standard deviations may be from V1, relative, where the size
+        is automatic: kept at 95% of points in 90% of problems, as predicted from the gap V2/V3
+        (docs/averaged-variance.md).
     solver : str
         "sketch", the sketched mean; "pcg", the exact mean by conjugate gradients, with a residual
         of at most 1e-8·‖y‖; or "auto", the exact mean to what predictions need for up to 32,768
@@ -77,6 +77,13 @@ class SketchedKernelRidge(FoundSketch, KernelRegressor):
     random_state : int, generator or None
         Seed of the sketch and of the probe that measures the gap. Rows on which the kernel is
         learned do not depend on it.
+
+    Notes
+    -----
+    Above 12,288 rows, or on a GPU above those that it factorizes, solver="auto" decides by seconds:
+    a slower machine may take the sketched mean where another takes the exact one. With
+    solver="pcg" or "sketch" and a number as sketch_size, the same data and random_state give the
+    same results up to rounding everywhere.
 
     Examples
     --------

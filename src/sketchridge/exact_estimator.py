@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.utils.validation import check_is_fitted
+
 from sketchridge.covariance import dense_covariance
 from sketchridge.exact_fit import ExactFitted, extend_exact, select_exact
 from sketchridge.model import Choices
-from sketchridge.precision import check_full
+from sketchridge.precision import FULL, check_full
 from sketchridge.query import Query
 from sketchridge.regressor import Array, KernelRegressor
 
@@ -133,6 +135,12 @@ class ExactKernelRidge(KernelRegressor):
     def backend_(self) -> str:
         """str : the name of the backend that holds the n×n matrix."""
         return self.fitted_.sample.backend.name
+
+    @property
+    def dtype_(self) -> str:
+        """str : the precision of the kernel matrix and its factor, always "float64"."""
+        check_is_fitted(self)
+        return FULL
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

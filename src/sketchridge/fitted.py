@@ -138,8 +138,10 @@ class Fitted(Model):
 
     @property
     def solver(self) -> str:
-        """Where the mean comes from: "pcg", or "sketch", which is exact too if it is complete."""
-        return "sketch" if self.omega is None else "pcg"
+        """Where the mean comes from: "cholesky", "pcg" or "sketch", exact too if complete."""
+        if self.omega is None:
+            return "sketch"
+        return "pcg" if self.probed.unfitted is None else "cholesky"
 
     @property
     def left_out(self) -> LeftOut:

@@ -156,8 +156,8 @@ class FoundSketch(Found):
 
     @property
     def solver_(self) -> str:
-        """str : where the mean comes from: "pcg", the exact mean by conjugate gradients, or
-        "sketch", which is the exact mean too where the sketch is complete."""
+        """str : where the mean comes from: "cholesky" or "pcg", the exact mean by a dense factor or
+        by conjugate gradients, or "sketch", which is exact too where the sketch is complete."""
         return self.fitted_.solver
 
     @property

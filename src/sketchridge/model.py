@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
@@ -58,7 +57,6 @@ class Task:
     widths: float  # by which intervals are wider because it was
     say: Say
     varying: Varying | None = None  # noise that varies with x, behind the weights of the data
-    begun: float = field(default_factory=time.monotonic)
 
     @property
     def learned_alpha(self) -> float | None:

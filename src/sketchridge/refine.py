@@ -122,7 +122,15 @@ def exact_mean(
     return Z.map(lambda z, m, s: z * m * s, system.root, small=(scale,)), scale * offset
 
 
-def inverse_diagonal(ridge: Ridge, rows: Array, *, tol: float, step: str, seconds: float) -> Array:
+def inverse_diagonal(
+    ridge: Ridge,
+    rows: Array,
+    *,
+    tol: float,
+    step: str,
+    seconds: float,
+    tell: Tell | None = None,
+) -> Array:
     """B_ii at some rows, B = (G + αW⁻¹)⁻¹ or, with an intercept, B − B11ᵀB/(1ᵀB1): (p,).
 
     With z all but solving (K + λI)z = e_i, e_iᵀ(z + (K + λI)⁻¹r) is z_i + zᵀr to second order in
@@ -132,7 +140,7 @@ def inverse_diagonal(ridge: Ridge, rows: Array, *, tol: float, step: str, second
     unit = np.zeros((len(ridge.sample), len(rows)))
     unit[rows, np.arange(len(rows))] = 1.0
     B = ridge.sample.backend.tall(unit)
-    Z, R = _solution(system, B, tol, step, seconds)
+    Z, R = _solution(system, B, tol, step, seconds, tell)
     return (_dots(B, Z) + _dots(R, Z)) * system.root.take(rows)[:, 0] ** 2
 
 

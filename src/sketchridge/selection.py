@@ -5,7 +5,6 @@ Neither `select` nor `extend` changes what it was given, so an interrupted fit l
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -44,7 +43,6 @@ _SMALLEST = 1e-145  # of λ, whose square divides
 
 def select(settings: Settings, data: Data, say: Say) -> Fitted:
     """Choose whatever is left open, and fit."""
-    begun = time.monotonic()
     settings = settings.sized(len(data.rows.group))
     opaque = settings.kernel.geometry == "opaque"  # evaluated on the host
     backend = as_backend(settings.backend, 0 if opaque else len(data.rows))
@@ -63,7 +61,6 @@ def select(settings: Settings, data: Data, say: Say) -> Fitted:
         learned=chosen.learned,
         widths=widths,
         say=say,
-        begun=begun,
         plan=plan,
     )
     return _with_varying_noise(task, _finished(task, factor))
@@ -71,7 +68,6 @@ def select(settings: Settings, data: Data, say: Say) -> Fitted:
 
 def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: Say) -> Fitted:
     """The fit with further rows: the kernel and the sketch drawn so far are kept."""
-    begun = time.monotonic()
     data, X_new = extended_data(old.plain, X, Y, w, settings.fit_intercept)
     settings = settings.sized(len(data.rows.group))
     rows = data.rows
@@ -97,7 +93,6 @@ def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: S
         learned=learned,
         widths=widths,
         say=say,
-        begun=begun,
         plan=plan,
     )
     return _with_varying_noise(task, _finished(task, factor))
@@ -106,12 +101,11 @@ def extend(old: Fitted, settings: Settings, X: Array, Y: Array, w: Array, say: S
 def _with_varying_noise(task: SketchTask, fitted: Fitted) -> Fitted:
     """The fit again with rows weighted by the inverse of their noise, where intervals gain."""
     landmarks = fitted.factor.pivots if isinstance(fitted.factor, RowFactor) else None
-    begun = time.monotonic()
 
     def refit(sample: Sample, data: Data, varying: Varying) -> Fitted:
         task.say("Fitting with noise that varies")
         factor = fitted.factor.extended(sample, False)
-        return _finished(replace(task, data=data, varying=varying, begun=begun), factor)
+        return _finished(replace(task, data=data, varying=varying), factor)
 
     return with_varying_noise(fitted, landmarks, task.settings.seed, refit)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,9 +27,12 @@ _SHARE = 0.005  # of the leave-one-out error on a subsample, by which the mean m
 # all rows is smaller, and 1% of it is what may be lost
 _SECONDS = 120.0  # that an automatic solver spends on the exact mean, by the forecast
 _LATE = 2.0  # of these, after which it gives up where the forecast was wrong
-_PROBED = 200  # rows that are left out exactly, and again as many while time allows
+_PROBED = 200  # rows that are left out exactly, and again as many while that is little work
 _MOST = 600  # of these: beyond, what they tell is known to 6%
-_OF_THE_FIT = 0.5  # of the time before, which is a third of all
+_VALUE = 100.0  # multiplications that take as long as a value of the kernel
+_GROWING = 2.0  # multiplications by nm² that a sketch takes
+_WORK = 5e11  # multiplications that may go into these rows in any case: ten seconds of two cores
+_OF_THE_FIT = 0.5  # and of those in sketch and mean
 _ROUGHLY = 0.05  # residual of the solutions for that, whose square is what counts
 _LITTLE = 0.01  # of a row's variance: what need not be looked at more closely
 _EXACT_MEAN = 32_768  # rows up to which the exact mean is worth its time without a GPU
@@ -52,8 +54,8 @@ def exactly(task: SketchTask, ridge: Ridge, penalty: Penalty | None) -> Exactly:
     """The exact mean, where it is asked for or affordable and another than the sketched one.
 
     ``solver="auto"`` factorizes the n×n matrix where that takes seconds, and knows every row left
-    out; otherwise conjugate gradients give the mean and some rows left out, as many as the time
-    since the fit had begun allows.
+    out; otherwise conjugate gradients give the mean and some rows left out, as many as their steps
+    allow: what is counted is the same on every machine, as seconds are not.
     """
     settings, say = task.settings, task.say
     automatic = settings.solver == "auto"
@@ -71,10 +73,14 @@ def exactly(task: SketchTask, ridge: Ridge, penalty: Penalty | None) -> Exactly:
             _warn_of_the_time(ridge, forecast)
             return Exactly(None, ridge.offset)
         solver = _preconditioned(ridge, forecast, say)
-        omega, offset = _iterated(task, solver, tol, step, forecast)
+        tell = _Steps("Solving for the exact mean", say, forecast)
+        omega, offset = _iterated(task, solver, tol, step, tell)
         if omega is None:
             return Exactly(None, ridge.offset)
-        probed = _left_out(task, ridge, solver, omega, step)
+        size = ridge.basis.factor.sketch.size
+        growing = _GROWING * len(ridge.sample) * size**2
+        work = growing + _work(solver, tell.count, omega.shape[1])
+        probed = _left_out(task, ridge, solver, omega, step, work)
     return Exactly(omega, offset, probed)
 
 
@@ -140,10 +146,9 @@ def _preconditioned(ridge: Ridge, forecast: Forecast | None, say: Say) -> Ridge:
 
 
 def _iterated(
-    task: SketchTask, ridge: Ridge, tol: float, step: str, forecast: Forecast | None
+    task: SketchTask, ridge: Ridge, tol: float, step: str, tell: _Steps
 ) -> tuple[Tall | None, Array]:
     """By conjugate gradients; None where they take too long after all."""
-    tell = _progress(forecast, task.say)
     if task.settings.solver != "auto":
         return exact_mean(ridge, tol=tol, step=step, tell=tell)
     limit = _LATE * _SECONDS
@@ -158,30 +163,42 @@ def _iterated(
         return None, ridge.offset
 
 
-def _progress(forecast: Forecast | None, say: Say) -> Callable[[], None]:
-    """Says which step of about how many it is, and how long the others will take."""
-    begun = time.monotonic()
-    step = 0
+class _Steps:
+    """Counts steps of conjugate gradients, and says which one it is, of about how many, and how
+    long the others will take."""
 
-    def tell() -> None:
-        nonlocal step
-        step += 1
-        if forecast is None:
-            say(f"Solving for the exact mean: step {step}")
+    def __init__(self, text: str, say: Say, forecast: Forecast | None = None) -> None:
+        self.text = text
+        self.say = say
+        self.forecast = forecast
+        self.begun = time.monotonic()
+        self.count = 0
+
+    def __call__(self) -> None:
+        self.count += 1
+        if self.forecast is None:
+            self.say(f"{self.text}: step {self.count}")
             return
-        left = max(forecast.steps - step, 0) * (time.monotonic() - begun) / step
-        about = f"step {step} of about {max(forecast.steps, step):.0f}"
-        say(f"Solving for the exact mean: {about}, {left:.0f} s left")
+        steps = self.forecast.steps
+        left = max(steps - self.count, 0) * (time.monotonic() - self.begun) / self.count
+        about = f"step {self.count} of about {max(steps, self.count):.0f}"
+        self.say(f"{self.text}: {about}, {left:.0f} s left")
 
-    return tell
+
+def _work(ridge: Ridge, steps: int, columns: int) -> float:
+    """Multiplications in so many steps with so many columns, and values of the kernel."""
+    n, m = len(ridge.sample), ridge.basis.factor.sketch.size
+    return steps * float(n) * (n * (_VALUE + columns) + 2 * m * columns)
 
 
-def _left_out(task: SketchTask, ridge: Ridge, solver: Ridge, omega: Tall, step: str) -> Probed:
+def _left_out(
+    task: SketchTask, ridge: Ridge, solver: Ridge, omega: Tall, step: str, work: float
+) -> Probed:
     """What some rows, for which the exact 1/B_ii is computed, tell of the others: the share κ, from
     0 to 1, with which 1/B̂_ii + κc_i is nearest to it, and what is then missing in the squared
     leave-one-out error. Where it would take too long κ is 1, with wider intervals.
 
-    There are 200 such rows, and as many more as take a third of the fit's time.
+    There are 200 such rows, and as many more as are little beside the ``work`` of the fit.
     """
     data = task.data
     order = np.random.default_rng(task.settings.seed).permutation(len(ridge.sample))
@@ -189,22 +206,22 @@ def _left_out(task: SketchTask, ridge: Ridge, solver: Ridge, omega: Tall, step: 
     leverages = ridge.leverages()
     rows, inverse = np.empty(0, dtype=int), np.empty(0)
     tol = _ROUGHLY if len(ridge.sample) > _LARGE else _MEAN_TOL
-    allowed = _OF_THE_FIT * (time.monotonic() - task.begun)
-    spent = 0.0
+    allowed = _WORK + _OF_THE_FIT * work
+    tell = _Steps("", task.say)
     while len(rows) < min(len(order), _MOST):
         some = order[len(rows) : len(rows) + _PROBED]
         known = _known_of(ridge, data, leverages, some)
         if not len(rows) and (c_all[some] <= _LITTLE * known).all():
             return Probed()
-        task.say(f"Leaving out {len(rows) + len(some)} rows exactly")
-        since = time.monotonic()
+        tell.text = f"Leaving out {len(rows) + len(some)} rows exactly"
         try:
-            found = inverse_diagonal(solver, some, tol=tol, step=step, seconds=_SECONDS / 3)
+            found = inverse_diagonal(
+                solver, some, tol=tol, step=step, seconds=_SECONDS / 3, tell=tell
+            )
         except PrecisionError:
             break
         rows, inverse = np.append(rows, some), np.append(inverse, found)
-        spent += time.monotonic() - since
-        if spent * (1 + _PROBED / len(rows)) > allowed:
+        if _work(solver, tell.count, len(some)) * (1 + _PROBED / len(rows)) > allowed:
             break
     if not len(rows):
         return Probed()

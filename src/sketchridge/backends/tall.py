@@ -1,4 +1,5 @@
-"""Tall matrices: the only thing, beside points, that has a row for each row of the data."""
+"""Tall matrices: where a backend computes, the only thing, beside points, that has a row for each
+row of the data."""
 
 from __future__ import annotations
 
