@@ -166,18 +166,6 @@ class TableRegressor(Through, RegressorMixin, MetaEstimatorMixin, BaseEstimator)
         return self.encoder_.transform(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Names of these features.
-
-        Parameters
-        ----------
-        input_features : sequence of str
-            Not needed: names are those of the fit.
-
-        Returns
-        -------
-        names : (D,) array of str
-            Such as 'size', 'color=red' or 'size is missing'.
-        """
         check_is_fitted(self)
         return self.encoder_.get_feature_names_out()
 

@@ -55,7 +55,7 @@ class Through(ABC):
         Returns
         -------
         names : (D,) array of str
-            Such as 'size' or 'color=red'.
+            Such as 'size', 'color=red' or 'size is missing'.
         """
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
