@@ -34,6 +34,7 @@ from problems import (
     values,
     y,
 )
+from sklearn.exceptions import NotFittedError
 
 from sketchridge import ExactKernelRidge, SketchedKernelRidge, exact
 from sketchridge.certify import Certificate
