@@ -259,6 +259,31 @@ def test_kernels_are_compared_in_one_form_and_then_the_forms_of_the_best(steps):
     assert "Laplacian" not in [step.kernel.name for step in smooth.curve[4:]]
 
 
+def test_a_function_of_high_frequency_is_not_taken_for_noise():
+    """Many bandwidths, which start at the median distance, ended at α = 1000."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 10))
+    f = np.sin(25 * X[:, 0]) * (1 + X[:, 1])
+    y = f + 0.3 * f.std() * rng.standard_normal(300)
+    X, y = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
+    race = Race(Problem(X, y[:, None], np.ones(300), True), "reml", ["ard"])
+    found = race.only(Matern32(), "ard")
+    assert found.chart.form == "ard"
+    assert found.alpha < 1
+    assert relevance(found.map, np.ones(10))[:2].sum() > 0.8
+    assert race.steps[0].score < 0.3
+
+
+def test_noise_is_learned_from_where_a_single_bandwidth_ended_only_if_that_is_better(monkeypatch):
+    rng = np.random.default_rng(0)
+    problem = Problem(normal(200, 4), rng.standard_normal((200, 1)), np.ones(200), True)
+    race = Race(problem, "reml", ["ard"])
+    plain = race._descended(Matern32(), problem, started("reml", Matern32(), problem, "ard"))
+    monkeypatch.setattr(candidates, "_NOISE", 0.0)
+    found = race.learned(Matern32(), "ard", problem)
+    assert min(found.values) <= min(plain.values)
+
+
 def test_learning_again_does_not_end_worse_than_before(monkeypatch):
     problem = problem_of(n=120)
     race = Race(problem, "loo", ["ard"])

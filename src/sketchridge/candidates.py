@@ -24,6 +24,7 @@ _LOWER = 4.0  # by which α may be too large for so many rows
 _MARGIN = 1.04  # of mean squares: RMSE rises by 0.2% on 8 tables, not on their first 400 rows
 _IN_TURN = 200  # rows below which all are held out in turn
 _TURNS = 4
+_NOISE = 10.0  # α from which a kernel explains little
 _SIDE_BY_SIDE = 300  # rows from which candidates are learned at the same time
 _SQUARES = 5.2  # n×n matrices at a time: 4.2 in a descent, 4.0 left out, 5.1 for the last α
 _HOPELESS = 1e6  # the squared error of what cannot be computed, in variances of y
@@ -257,14 +258,29 @@ class Race:
     def learned(
         self, kernel: DistanceKernel, form: str, problem: Problem, near: Descent | None = None
     ) -> Descent:
-        """Learned on the rows of a problem, from a simpler form where it is given or needed."""
+        """Learned on the rows of a problem, from a simpler form where it is given or needed.
+
+        Many bandwidths that end where all is noise, as they do for functions of high frequency,
+        are learned again from the best single one, where that is better.
+        """
         self.say(f"Learning the kernel: {kernel!r}, {form}")
         if near is None and form == "full":
             near = self.learned(kernel, "ard", problem.some(slice(0, self.size("ard"))))
-        if near is None or form == "isotropic":
-            chart = started(self.criterion, kernel, problem, form)
-        else:
-            chart = Chart(form, 1 / near.map.diagonal(), near.alpha)
+        if near is not None and form != "isotropic":
+            return self._from(near, kernel, form, problem)
+        chart = started(self.criterion, kernel, problem, form)
+        found = self._descended(kernel, problem, chart)
+        if form == "isotropic" or found.alpha < _NOISE:
+            return found
+        single = self.learned(kernel, "isotropic", problem)
+        if min(single.values) >= min(found.values):
+            return found
+        again = self._from(single, kernel, form, problem)
+        return min(found, again, key=lambda each: min(each.values))
+
+    def _from(self, near: Descent, kernel: DistanceKernel, form: str, problem: Problem) -> Descent:
+        """From where a simpler form ended."""
+        chart = Chart(form, 1 / near.map.diagonal(), near.alpha)
         return self._descended(kernel, problem, chart)
 
     def _descended(

@@ -135,6 +135,29 @@ def test_a_failed_download_says_where_to_put_the_file(tmp_path, monkeypatch):
         load_flights(tmp_path / "new", download=True)
 
 
+def test_downloads_are_verified_where_their_checksum_is_known(tmp_path, monkeypatch):
+    """And said to be unverified elsewhere."""
+    import pooch
+
+    known = dict.fromkeys(("2008.csv.bz2", "plane-data.csv"), "")
+
+    def write(address, *, known_hash, fname, path, progressbar):
+        known[fname] = known_hash
+        (path / fname).write_text("a,b\n1,2\n")
+
+    monkeypatch.setattr(pooch, "retrieve", write)
+    with (
+        pytest.warns(
+            UserWarning, match=r"2008.csv.bz2 from doi:.* is unverified: no checksum"
+        ) as said,
+        pytest.raises(ValueError, match="plane-data"),
+    ):
+        load_flights(tmp_path / "new", download=True)
+    assert len(said) == 1
+    assert known["2008.csv.bz2"] is None
+    assert len(known["plane-data.csv"]) == 64
+
+
 def test_a_folder_is_named_by_what_is_read_from_it(folder, tmp_path):
     assert origin_of("flights", folder).name == "flights of 2008"
     empty = tmp_path / "empty"

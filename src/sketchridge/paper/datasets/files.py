@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from sketchridge.notices import warn
+
 __all__ = ["download", "find", "from_npz", "tables"]
 
 
@@ -36,22 +38,25 @@ def from_npz(path: Path, columns: int) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-def download(folder: Path | str, sources: Sequence[tuple[str, str]]) -> None:
-    """Fetch (name, address) pairs that are not in the folder yet; needs pooch and a connection."""
+def download(folder: Path | str, sources: Sequence[tuple[str, str, str | None]]) -> None:
+    """Fetch what is not in the folder yet of (name, address, SHA-256), the last of which is checked
+    where it is known; needs pooch and a connection."""
     try:
         import pooch
     except ImportError as error:
         raise ImportError(
             "Downloading needs pooch, which is not installed: pip install 'sketchridge[data]'."
         ) from error
-    for name, address in sources:
+    for name, address, known in sources:
         try:
-            pooch.retrieve(address, known_hash=None, fname=name, path=folder, progressbar=False)
+            pooch.retrieve(address, known_hash=known, fname=name, path=folder, progressbar=False)
         except Exception as error:
             raise OSError(
                 f"{name} could not be downloaded from {address}: {error}. Put the file into "
                 f"{folder} yourself."
             ) from error
+        if known is None:
+            warn(f"{name} from {address} is unverified: no checksum of the original is known.")
 
 
 def tables() -> Any:

@@ -35,9 +35,13 @@ _NEW_YORK = ("year", "month", "day", "air_time", "distance", "arr_time", "dep_ti
 _ORIGINAL = ("2008.csv", "2008.csv.bz2")
 _READY = ("flights2008_jan_apr.npz", "flights.npz")
 _PLANES = "plane-data.csv"
-_SOURCES = (
-    ("2008.csv.bz2", "doi:10.7910/DVN/HG7NV7/2008.csv.bz2"),
-    (_PLANES, "doi:10.7910/DVN/HG7NV7/plane-data.csv"),
+_SOURCES = (  # with the SHA-256 where the original was at hand
+    ("2008.csv.bz2", "doi:10.7910/DVN/HG7NV7/2008.csv.bz2", None),
+    (
+        _PLANES,
+        "doi:10.7910/DVN/HG7NV7/plane-data.csv",
+        "3657208d060a9c65983110cd5a2321cc6008a0a503afef967791977ad6483fcf",
+    ),
 )
 
 
