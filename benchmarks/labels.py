@@ -243,8 +243,9 @@ def report(rows: Rows, out: Path, command: str, machine: str) -> None:
         f"ever are, they count as if they had got there with their last label, {2 * LABELS}. "
         "Where the error of uniform draws does not fall (first column: from the first labels to "
         f"the last), labels at equal error say nothing; the claims are about all tables, and then "
-        f"about those on which it falls by more than {FALLS:.0%}. LCMD is written out in the script, "
-        "in features of the campaign's kernel: bmdal_reg's release does not import with NumPy 2.",
+        f"about those on which it falls by more than {FALLS:.0%}. LCMD is written out in the "
+        "script, in features of the campaign's kernel: bmdal_reg's release does not import with "
+        "NumPy 2.",
         common.markdown_table(lines),
         "## All tables\n\nGeometric mean, worst and best.\n\n" + common.markdown_table(totals),
         f"## Errors\n\nGeometric mean at {LABELS} labels, in standard deviations of y.\n\n"
