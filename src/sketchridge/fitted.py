@@ -305,14 +305,12 @@ class Fitted(Model):
             omega = Tall(backend, (omega,))
         elif omega is not None:
             omega = backend.tall(omega)
-        dual = state.get("dual")
-        exact = sample, data.Y, lam, state["settings"].fit_intercept
         self._restore(
             state,
             ridge,
             plan=plan,
             omega=omega,
-            dense=None if dual is None else DenseRidge(*exact, (dual, state["offset"])),
+            dense=_dense_of(state, sample),
             offset=state["offset"],
             grown_gap=state["gap"],
             saved_certificate=state["certificate"],
@@ -329,6 +327,15 @@ def _factor_of(state: dict[str, Any], sample: Sample) -> Factor:
     sums = None if kept["sums"] is None else backend.tall(kept["sums"])
     made_in = offered_or_full(state["precision"], backend.precisions)
     return EntryFactor(sample, state["sketch"], made_in, sums, kept["R"], kept["amplified"])
+
+
+def _dense_of(state: dict[str, Any], sample: Sample) -> DenseRidge | None:
+    """The exact model, where its coefficients were kept in place of L and V."""
+    dual = state.get("dual")
+    if dual is None:
+        return None
+    saved = dual, state["offset"]
+    return DenseRidge(sample, state["data"].Y, state["lam"], state["settings"].fit_intercept, saved)
 
 
 def _made_of(state: dict[str, Any]) -> Fitted:
