@@ -399,7 +399,7 @@ def test_the_primitives_of_a_fit_are_interrupted(backend):
 @pytest.mark.parametrize(
     ("cls", "n"), [(SketchedKernelRidge, 3000), (ExactKernelRidge, 400)], ids=["sketched", "exact"]
 )
-def test_a_real_signal_at_any_moment_leaves_the_old_model(cls, n):
+def test_a_real_signal_at_any_moment_leaves_the_old_model_or_the_new(cls, n):
     """Between any two lines, those that hold BLAS to one thread among them."""
     rng = np.random.default_rng(0)
     A = rng.random((n, 3))
@@ -415,13 +415,14 @@ def test_a_real_signal_at_any_moment_leaves_the_old_model(cls, n):
         for _ in range(20):
             model = cls(**options).fit(A[:200], b[:200])
             old = model.predict(A[:5])
-            signal.setitimer(signal.ITIMER_REAL, max(1e-4, rng.uniform(0, duration)))
             try:
+                signal.setitimer(signal.ITIMER_REAL, max(1e-4, rng.uniform(0, duration)))
                 model.fit(A, b + 1000)
+                time.sleep(duration + 1)  # a signal that comes late ends this, and no other test
             except KeyboardInterrupt:
-                np.testing.assert_array_equal(model.predict(A[:5]), old)
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
+                found = model.predict(A[:5])
+                is_old = np.array_equal(found, old)
+                assert is_old or np.allclose(found, expected, rtol=1e-9, atol=0)
     finally:
         signal.signal(signal.SIGALRM, before)
     np.testing.assert_allclose(model.fit(A, b + 1000).predict(A[:5]), expected, rtol=1e-9)
