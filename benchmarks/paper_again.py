@@ -2,6 +2,7 @@
 
     python benchmarks/paper_again.py --data ../shared/data
     python benchmarks/paper_again.py --data ../shared/data --repetitions 3
+    python benchmarks/paper_again.py fig4 fig5 --data ../shared/data --models learned --rounds 0
 
 The first repetitions of every kind of cell; experiments whose rows are times are left out.
 """
@@ -28,9 +29,13 @@ RELATIVE = ("relative_gap", "median")  # in units of V1: below 1e-6 they are rou
 LEAST = 1e-6
 
 
-def shortened(cells: list[dict], repetitions: int, models: list[str]) -> Iterator[dict]:
-    """The first repetitions of cells; blocks of seeds are cut."""
+def shortened(
+    cells: list[dict], repetitions: int, models: list[str], rounds: int | None
+) -> Iterator[dict]:
+    """The first repetitions of cells; blocks of seeds are cut, and campaigns where asked for."""
     for cell in cells:
+        if rounds is not None:
+            cell = {**cell, "rounds": rounds}
         if models and cell.get("model") not in models:
             continue
         first = cell.get("seed", cell.get("first"))
@@ -46,7 +51,15 @@ def key(row: dict[str, Any], names: list[str]) -> tuple:
     return tuple(row.get(name) for name in names)
 
 
-def compared(name: str, data: Path, repetitions: int, models: list[str]) -> dict[str, Any]:
+def label(name: str, models: list[str], rounds: int | None) -> str:
+    """What was compared."""
+    until = [] if rounds is None else [f"rounds 0 to {rounds}" if rounds else "round 0"]
+    return ", ".join([name, *models, *until])
+
+
+def compared(
+    name: str, data: Path, repetitions: int, models: list[str], rounds: int | None
+) -> dict[str, Any]:
     """Rows again, and how far their numbers are from those of the table."""
     table = read_table(DOCS / "tables" / f"{name}.csv")
     names = [
@@ -55,13 +68,13 @@ def compared(name: str, data: Path, repetitions: int, models: list[str]) -> dict
         if all(not isinstance(row.get(n), float) for row in table) or n in ("value", "multiple")
     ]
     names = [n for n in names if not (name == "formulas" and n == "value")]
-    known = {}
+    known: dict[tuple, list[dict]] = {}
     for row in table:
         known.setdefault(key(row, names), []).append(row)
     maker = EXPERIMENTS[name].maker
     start = time.process_time()
     worst, count, far, missing = 0.0, 0, 0, 0
-    for cell in shortened(maker.cells(Options(full=True)), repetitions, models):
+    for cell in shortened(maker.cells(Options(full=True)), repetitions, models, rounds):
         for row in maker.run(cell, data):
             found = known.get(key(row, names))
             if not found:
@@ -76,7 +89,8 @@ def compared(name: str, data: Path, repetitions: int, models: list[str]) -> dict
                     far += error > DIGITS
                     worst = max(worst, error)
     return {
-        "experiment": f"{name}, {', '.join(models)}" if models else name,
+        "experiment": label(name, models, rounds),
+        "repetitions": repetitions,
         "numbers": count,
         "beyond six digits": far,
         "largest relative difference": f"{worst:.1e}",
@@ -85,13 +99,13 @@ def compared(name: str, data: Path, repetitions: int, models: list[str]) -> dict
     }
 
 
-def kept(path: Path, names: list[str]) -> list[dict[str, str]]:
-    """The rows of an earlier call that are not of these experiments."""
+def kept(path: Path, labels: list[str]) -> list[dict[str, str]]:
+    """The rows of an earlier call that are not of these comparisons."""
     if not path.is_file():
         return []
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
     head, _, *rest = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return [dict(zip(head, row, strict=True)) for row in rest if row[0].split(",")[0] not in names]
+    return [dict(zip(head, row, strict=True)) for row in rest if row[0] not in labels]
 
 
 def main() -> None:
@@ -100,21 +114,22 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--repetitions", type=int, default=1)
     parser.add_argument("--models", nargs="*", default=[], help="of figures 4 and 5")
+    parser.add_argument("--rounds", type=int, help="of campaigns with --models, after the first")
     given = parser.parse_args()
     names = given.names or [e.name for e in EXPERIMENTS.values() if not e.maker.alone]
     rows = []
     with threadpool_limits(1), np.errstate(all="ignore"):
         for name in names:
-            rows.append(compared(name, given.data, given.repetitions, given.models))
+            rows.append(compared(name, given.data, given.repetitions, given.models, given.rounds))
             print(common.markdown_table(rows[-1:]), flush=True)
     path = common.RESULTS / "paper_again.md"
     text = "\n\n".join(
         [
             "# The tables of docs/paper, made again in part",
-            f"`benchmarks/paper_again.py`, {common.machine()}. The first {given.repetitions} "
-            "repetitions of each kind of cell; tables have six digits. Gaps in units of V1 below "
-            "1e-6 are compared to 1e-6. Rows of experiments that the last call left out are kept.",
-            common.markdown_table([*kept(path, names), *rows]),
+            f"`benchmarks/paper_again.py`, {common.machine()}. The first repetitions of each kind "
+            "of cell; tables have six digits. Gaps in units of V1 below 1e-6 are compared to 1e-6. "
+            "Rows of experiments that the last call left out are kept.",
+            common.markdown_table([*kept(path, [row["experiment"] for row in rows]), *rows]),
         ]
     )
     path.write_text(text + "\n", encoding="utf-8")

@@ -12,7 +12,9 @@ from sketchridge.paper.options import Options
 from sketchridge.paper.readings.growing import _probability
 from sketchridge.paper.readings.quotes import QUOTES
 from sketchridge.paper.readings.real import RealReading
+from sketchridge.paper.readings.real_pictures import _possible
 from sketchridge.paper.readings.synthetic import SyntheticReading
+from sketchridge.paper.readings.synthetic_pictures import _errors, curves_of
 from sketchridge.paper.report import counted, false_as_printed
 from sketchridge.paper.runs.gaps import DECAYS
 from sketchridge.paper.runs.real import MODELS, WHOLE
@@ -33,6 +35,7 @@ from sketchridge.paper.verdicts import (
     same,
     within,
 )
+from sketchridge.plotting import new_figure
 
 KINDS = {HOLDS, FAILS, OPEN, SAME, DEPENDS, SHOWN}
 
@@ -330,7 +333,29 @@ def test_claims_of_setting_1_can_hold_fail_and_tie():
     assert "lowest mean: 21 of 21 rounds" in experiment.claims(better)[0].measured
     assert verdict_of("as fast", experiment.claims(fake_synthetic(1, 1.0, 0))) == HOLDS
     assert verdict_of("as fast", experiment.claims(fake_synthetic(1, 2.0, 0))) == FAILS
-    assert experiment.figure(better).axes
+    assert [ax.get_title() for ax in experiment.figure(better).axes[2:]] == [
+        "ratio of paired errors, n = labels, 95% bands",
+        "ratio of paired errors, n = pool, 95% bands",
+    ]
+
+
+def test_linear_axes_leave_out_means_of_a_few_repetitions():
+    ax = new_figure()[1][0]
+    rows = [
+        {"strategy": "KRR+V1", "seed": s, "round": r, "mse": 1e6 if (r, s) == (1, 0) else 1.0}
+        for r in range(4)
+        for s in range(20)
+    ]
+    _errors(ax, curves_of(rows, "mse"), {"KRR+V1": 0}, logarithmic=False)
+    assert list(ax.lines[0].get_xdata()) == [2, 3]
+    assert ax.texts[0].get_text() == (
+        "without earlier means, up to 50,001, which a few repetitions make"
+    )
+
+
+def test_no_interval_has_more_rows_than_there_can_be():
+    line = _possible({0: Estimate(400.0, -5.0, 900.0), 1: Estimate(90.0, 80.0, 100.0)})
+    assert list(line.values()) == [Estimate(400.0, 1.0, 512), Estimate(90.0, 80.0, 100.0)]
 
 
 def test_claims_of_setting_2_can_hold_and_fail():

@@ -236,6 +236,9 @@ def test_the_report_has_figures_tables_record_and_claims(tmp_path):
         [result], tmp_path, options=Options(), command="reproduce squares", commit="abc"
     ).read_text()
     assert html.count("data:image/png;base64,") == 1
+    brief, measured = html.split("data:image/png;base64,")
+    assert "x²: no" not in brief
+    assert "x²: no" in measured  # below the figure
     assert '<td class="good">holds</td>' in html
     assert '<td class="bad">does not hold</td>' in html
     assert '<td class="open">no difference beyond 1%</td>' in html

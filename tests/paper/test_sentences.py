@@ -6,6 +6,7 @@ import csv
 import re
 from pathlib import Path
 
+from sketchridge.paper.report import claims_text
 from sketchridge.paper.verdicts import Claim
 
 PAPER = Path(__file__).parents[2] / "docs" / "paper"
@@ -49,3 +50,21 @@ def test_every_sentence_has_a_row_and_its_verdict():
         if row[3].strip() != verdicts(row[2].strip())
     }
     assert wrong == {}
+
+
+def test_the_page_of_claims_is_made_of_the_table():
+    assert (PAPER / "claims.md").read_text(encoding="utf-8") == claims_text(claims())
+
+
+def test_the_readme_counts_as_the_table():
+    text = (PAPER / "README.md").read_text(encoding="utf-8")
+    kinds = [c.kind for c in claims() if c.line]
+    quoted = {c.sentence for c in claims() if c.line}
+    assert f"{len(kinds)} tests of {len(quoted)} quotations of the paper" in text
+    false = sum(c.is_false_as_printed for c in claims())
+    assert (
+        f"By test: {kinds.count('holds')} hold, none fails in every reading, "
+        f"{kinds.count('depends on the reading')} depend on the reading ({false} of them **do not "
+        f"hold as printed**, see below), {kinds.count('open')} are open, "
+        f"{kinds.count('described')} are described."
+    ) in text

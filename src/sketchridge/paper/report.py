@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from sketchridge.paper.options import Options
@@ -12,7 +13,7 @@ from sketchridge.paper.tables import write_table
 from sketchridge.paper.verdicts import DEPENDS, FAILS, HOLDS, OPEN, SAME, SHOWN, Claim
 from sketchridge.reporting import Section, page, picture, table
 
-__all__ = ["claims_of", "write_report"]
+__all__ = ["claims_of", "claims_text", "counted", "write_report"]
 
 _STYLES = {HOLDS: "good", FAILS: "bad", SAME: "open", DEPENDS: "open", OPEN: "open", SHOWN: ""}
 _MIXED = "mixed"  # a sentence whose tests have different verdicts
@@ -52,14 +53,17 @@ def write_report(
                 write_table(result.rows, folder / "tables" / f"{result.experiment.name}.csv")
         write_record(results, folder, options, command, commit)
     record = read_record(folder)
-    claims = claims_of(results)
+    by_result = [_claims_of(result) for result in results]
+    claims = list(chain(*by_result))
     write_table([vars(claim) for claim in claims], folder / "tables" / "claims.csv")
-    (folder / "claims.md").write_text(_claims_text(claims), encoding="utf-8")
+    (folder / "claims.md").write_text(claims_text(claims), encoding="utf-8")
     sections = [
-        _claims_section(claims),
+        _brief_section(claims),
         *(
-            _figure_section(result, folder, options_of(record, result.experiment.name, options))
-            for result in results
+            _figure_section(
+                result, found, folder, options_of(record, result.experiment.name, options)
+            )
+            for result, found in zip(results, by_result, strict=True)
         ),
         _record_section(record),
     ]
@@ -71,12 +75,11 @@ def write_report(
 
 
 def claims_of(results: Sequence[Result]) -> list[Claim]:
-    return [
-        claim
-        for result in results
-        if result.rows
-        for claim in result.experiment.claims(result.rows)
-    ]
+    return [claim for result in results for claim in _claims_of(result)]
+
+
+def _claims_of(result: Result) -> list[Claim]:
+    return result.experiment.claims(result.rows) if result.rows else []
 
 
 def counted(claims: Sequence[Claim]) -> str:
@@ -110,7 +113,7 @@ def _tally(kinds: Sequence[str]) -> str:
     return ", ".join(f"{_COUNTED[kind]} {count}" for kind, count in counts.items())
 
 
-def _claims_text(claims: Sequence[Claim]) -> str:
+def claims_text(claims: Sequence[Claim]) -> str:
     """The claims as a table of a text page."""
     lines = [
         f"{counted(claims)} {false_as_printed(claims)}".rstrip(),
@@ -125,10 +128,27 @@ def _claims_text(claims: Sequence[Claim]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _claims_section(claims: Sequence[Claim]) -> Section:
+def _brief_section(claims: Sequence[Claim]) -> Section:
+    """Names and verdicts; what was measured stands with the figures."""
+    rows = [{"claim": c.name, "line": c.line, "verdict": c.verdict} for c in claims]
+    text = (
+        "What was measured of each stands below its figure. The paper's sentences are quoted word "
+        "for word, with their lines in its TeX file; the statistic of each was fixed in "
+        "registered.md before the seeds of the full run were drawn, but for those called not "
+        "registered. Its later sections are named by what they are: “After the run” and “After an "
+        "audit” list rules of verdicts that were changed with the results in view, and why; "
+        "“Second registration” is of sentences that had no row. Square brackets are 95% intervals; "
+        "where all of k parts must hold they are at 1 − 0.05/k. Nothing is adjusted between "
+        "claims: of the decisions by a test about one in twenty may be wrong by chance. A claim "
+        "without a line is this library's, not the paper's."
+    )
+    return Section("Claims", text, [table(rows, classes=_styles(claims))])
+
+
+def _claims_table(claims: Sequence[Claim]) -> str:
     rows = [
         {
-            "claim": c.name,
+            "claim": c.name.partition(": ")[2] or c.name,
             "line": c.line,
             "the paper says": c.sentence,
             "measured": f"{c.statistic}: {c.measured}",
@@ -137,21 +157,16 @@ def _claims_section(claims: Sequence[Claim]) -> Section:
         }
         for c in claims
     ]
-    styles = {c.verdict: _STYLES[c.kind] for c in claims}
-    text = (
-        "The paper's sentences are quoted word for word, with their lines in its TeX file; the "
-        "statistic of each was fixed in registered.md before the seeds of the full run were drawn, "
-        "but for those called not registered. Its later sections are named by what they are: "
-        "“After the run” and “After an audit” list rules of verdicts that were changed with the "
-        "results in view, and why; “Second registration” is of sentences that had no row. "
-        "Square brackets are 95% intervals; where all of k parts must hold they are at 1 − 0.05/k. "
-        "Nothing is adjusted between claims: of the decisions by a test about one in twenty may "
-        "be wrong by chance. A claim without a line is this library's, not the paper's."
-    )
-    return Section("Claims", text, [table(rows, classes=styles)])
+    return table(rows, classes=_styles(claims))
 
 
-def _figure_section(result: Result, folder: Path, options: Options) -> Section:
+def _styles(claims: Sequence[Claim]) -> dict[str, str]:
+    return {c.verdict: _STYLES[c.kind] for c in claims}
+
+
+def _figure_section(
+    result: Result, claims: Sequence[Claim], folder: Path, options: Options
+) -> Section:
     experiment = result.experiment
     if not result.rows:
         return Section(experiment.title, f"Not run: {result.missing}")
@@ -160,14 +175,15 @@ def _figure_section(result: Result, folder: Path, options: Options) -> Section:
     try:
         figures = experiment.figures(result.rows)
     except ImportError as error:
-        return Section(title, f"{said}\n\nNo picture: {error}")
+        return Section(title, f"{said}\n\nNo picture: {error}", [_claims_table(claims)])
     for name, figure in figures.items():
         for suffix in ("png", "pdf"):
             path = folder / "figures" / f"{name}.{suffix}"
             undated = {"CreationDate": None} if suffix == "pdf" else {}  # the same picture again
             figure.savefig(path, dpi=110, bbox_inches="tight", metadata=undated)
     text = said + (f"\n\nIncomplete: {result.missing}" if result.missing else "")
-    return Section(title, text, [picture(figure, title) for figure in figures.values()])
+    pictures = [picture(figure, title) for figure in figures.values()]
+    return Section(title, text, [*pictures, _claims_table(claims)])
 
 
 def _record_section(record: dict) -> Section:

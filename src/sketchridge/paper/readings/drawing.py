@@ -8,15 +8,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sketchridge.paper.statistics import Estimate
+from sketchridge.plotting import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "bands", "finish", "legend_below", "steps"]
+__all__ = ["COLORS", "bands", "finish", "four_panels", "legend_below", "steps", "three_panels"]
 
 COLORS = ("#1f5a8a", "#c8443c", "#3a8f5c", "#e08e45", "#8d6a9f", "#2e4057", "#7a7a7a", "#4f9dc4")
 NARROW = 0.08  # of the width of the axes: what a label of m takes
+PAGE = 9.4  # inches of the report's text: what is drawn wider is shown smaller there
+
+
+def three_panels(height: float = 3.7) -> tuple[Figure, list[Axes]]:
+    """A row of three, a fifth wider than the page."""
+    return new_figure(3, size=(1.2 * PAGE / 3, height))
+
+
+def four_panels(height: float = 3.5) -> tuple[Figure, list[Axes]]:
+    """Two rows of two, whose words have their full size on the page."""
+    figure, (ax,) = new_figure(size=(PAGE, 2 * height))
+    ax.remove()
+    return figure, list(figure.subplots(2, 2).flat)
 
 
 def bands(

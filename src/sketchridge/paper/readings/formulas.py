@@ -10,7 +10,7 @@ from scipy.special import erfc
 
 from sketchridge.paper.base import Experiment, Row, groups
 from sketchridge.paper.options import Options
-from sketchridge.paper.readings.drawing import COLORS, bands, finish
+from sketchridge.paper.readings.drawing import COLORS, bands, finish, three_panels
 from sketchridge.paper.readings.gap_pictures import range_of
 from sketchridge.paper.readings.gaps import NAMES
 from sketchridge.paper.readings.quotes import QUOTES
@@ -27,7 +27,6 @@ from sketchridge.paper.verdicts import (
     listed,
     within,
 )
-from sketchridge.plotting import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,7 +73,7 @@ class FormulasReading(Experiment):
         }
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        figure, axes = new_figure(3, size=(4.6, 3.9))
+        figure, axes = three_panels()
         figure.suptitle(self.title, fontsize="large")
         lines = {
             f"{shown}²/λ, {NAMES[decay]}": _by_n(rows, decay, step)
@@ -90,12 +89,15 @@ class FormulasReading(Experiment):
         axes[0].set_xticks(sizes, [f"{n}" for n in sizes])
         axes[0].set_yticks([0.02, 0.05, 0.1, 0.2, 0.5], ["0.02", "0.05", "0.1", "0.2", "0.5"])
         axes[0].minorticks_off()
+        axes[0].set_ylim(bottom=0.006)  # room for the legend
         finish(
             axes[0],
-            title="means, 95% bands (dashed: T₁; of the spline both are one line)",
+            title="means, 95% bands\n(dashed: T₁; of the spline both are one line)",
             xlabel="n",
             ylabel="sup T²/λ",
+            legend=False,
         )
+        axes[0].legend(frameon=False, fontsize="x-small", loc="lower left")
         for ax, decay in zip(axes[1:], NAMES, strict=True):
             ranks, values = _eigenvalues(rows, decay)
             ax.plot(ranks, values, color="#1f5a8a", label="eigenvalues")

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sketchridge.paper.base import Row, groups
-from sketchridge.paper.readings.drawing import COLORS, bands, finish, legend_below, steps
+from sketchridge.paper.readings.drawing import (
+    COLORS,
+    bands,
+    finish,
+    four_panels,
+    legend_below,
+    steps,
+)
 from sketchridge.paper.runs.gaps import FIXED_LAMBDA
 from sketchridge.paper.statistics import Estimate, arithmetic, geometric
-from sketchridge.plotting import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +48,7 @@ def means_by_value(rows: Sequence[Row], column: str, mean: Any) -> dict[float, E
 
 def gap_figure(title: str, varies: str, kernels: Sequence[str], rows: Sequence[Row]) -> Figure:
     """Logarithmic and linear panels for both λ; the first of the kernels is the paper's."""
-    figure, axes = new_figure(4, size=(4.2, 3.9))
+    figure, axes = four_panels()
     sizes = range_of(row["m"] for row in part_of(rows, kernels[0], "optimal"))
     figure.suptitle(f"{title}, m = {sizes}", fontsize="large")
     for ax, (reading, words) in zip(axes, LAMBDAS.items(), strict=False):

@@ -9,13 +9,12 @@ import numpy as np
 
 from sketchridge.paper.base import Experiment, Row, groups
 from sketchridge.paper.options import Options
-from sketchridge.paper.readings.drawing import bands, finish
+from sketchridge.paper.readings.drawing import bands, finish, four_panels
 from sketchridge.paper.readings.quotes import QUOTES
 from sketchridge.paper.runs.gaps import LARGEST as N
 from sketchridge.paper.runs.other_sketches import LAMBDAS, OtherSketches
 from sketchridge.paper.statistics import Estimate, geometric, share
 from sketchridge.paper.verdicts import SHOWN, Claim, listed
-from sketchridge.plotting import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +58,7 @@ class OtherSketchesReading(Experiment):
         }
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        figure, axes = new_figure(2 * len(LAMBDAS), size=(4.2, 3.9))
+        figure, axes = four_panels()
         for k, kernel in enumerate(LAMBDAS):
             part = [r for r in rows if r["kernel"] == kernel]
             s = round(float(np.mean([r["s_lambda"] for r in part])), 1)

@@ -10,7 +10,13 @@ import numpy as np
 
 from sketchridge.paper.base import Row
 from sketchridge.paper.readings.curves import Curves
-from sketchridge.paper.readings.drawing import COLORS, bands, finish
+from sketchridge.paper.readings.drawing import (
+    COLORS,
+    bands,
+    finish,
+    four_panels,
+    three_panels,
+)
 from sketchridge.paper.runs.real import MODELS, WHOLE, Source
 from sketchridge.paper.statistics import Estimate, arithmetic
 from sketchridge.plotting import new_figure
@@ -22,7 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["RealPictures", "curves_of", "relative"]
 
 Array = np.ndarray
-BANDS = "95% bands, levels of repetitions removed"
+BANDS = "each without its level"
+MOST = 512  # rows of the automatic sketch
 PAIRS = (COLORS[4], "#a0742c", COLORS[5])  # no color of a strategy
 
 
@@ -44,15 +51,17 @@ class RealPictures:
     title: str
 
     def main(self, rows: Sequence[Row]) -> Figure:
-        """The paper's two curves, m fixed, and paired differences."""
+        """The paper's two curves in both readings of m, m fixed, and paired differences."""
         curves = curves_of(rows, "rmse")
-        figure, axes = new_figure(3, size=(5.0, 4.2))
-        figure.suptitle(self.title, fontsize="large")
-        self._lines(axes[0], curves, "labels", ("V2", "uniform"), "the paper's two curves")
+        figure, axes = four_panels()
+        figure.suptitle(f"{self.title}, 95% bands", fontsize="large")
+        for ax, model in zip(axes, ("labels", "pool"), strict=False):
+            title = f"the paper's two curves, {MODELS[model]}"
+            self._lines(ax, curves, model, ("V2", "uniform"), title)
         fixed = [row["m"] for row in rows if row["model"] == "fixed"]
         title = f"m = {max(fixed, default=0)}, not the paper's"
-        self._lines(axes[1], curves, "fixed", ("V2", "uniform", "V2-top", "gp"), title)
-        self._differences(axes[2], curves, ("labels", "pool", "fixed"))
+        self._lines(axes[2], curves, "fixed", ("V2", "uniform", "V2-top", "gp"), title)
+        self._differences(axes[3], curves, ("labels", "pool", "fixed"))
         return figure
 
     def _lines(
@@ -71,8 +80,7 @@ class RealPictures:
             if np.isfinite(level.low):
                 ax.axhspan(level.low, level.high, color="0.35", alpha=0.12, linewidth=0)
         label = f"RMSE in {self.source.unit}"
-        shown = f"{title}, {MODELS[model]}" if model == "labels" else title
-        shown += f"\n{len(seeds)} repetitions, {BANDS}"
+        shown = f"{title}\n{len(seeds)} repetitions, {BANDS}"
         finish(ax, title=shown, xlabel=self._rounds, ylabel=label)
 
     @property
@@ -100,15 +108,15 @@ class RealPictures:
         ax.axhline(0, color="0.4", linewidth=1)
         finish(
             ax,
-            title="V2 against uniform, paired, 95% bands",
+            title="V2 against uniform, paired",
             xlabel=self._rounds,
             ylabel="difference of RMSE in %",
         )
 
     def learned(self, curves: Curves) -> Figure:
         """Learned bandwidths beside one bandwidth, at the same m."""
-        figure, axes = new_figure(2, size=(5.2, 4.2))
-        figure.suptitle(f"{self.title}, with learned bandwidths", fontsize="large")
+        figure, axes = new_figure(2, size=(4.7, 4.0))
+        figure.suptitle(f"{self.title}, with learned bandwidths, 95% bands", fontsize="large")
         names = {
             f"{name}, {words}": f"{name}, {MODELS[model]}"
             for model, words in (("learned", "learned bandwidths"), ("fixed", "one bandwidth"))
@@ -127,18 +135,24 @@ class RealPictures:
 
     def automatic(self, rows: Sequence[Row], curves: Curves) -> Figure:
         """The sketch that grows as it sees fit, with its m."""
-        figure, axes = new_figure(3, size=(4.8, 4.2))
-        figure.suptitle(f"{self.title}, with the automatic sketch", fontsize="large")
+        figure, axes = three_panels()
+        figure.suptitle(f"{self.title}, with the automatic sketch, 95% bands", fontsize="large")
         self._lines(axes[0], curves, "auto", ("V2", "uniform"), "m automatic")
         sizes = curves_of(rows, "m")
         lines = {
-            f"rsKRR+{name}": sizes.band(f"{name}, {MODELS['auto']}") for name in ("V2", "uniform")
+            f"rsKRR+{name}": _possible(sizes.band(f"{name}, {MODELS['auto']}"))
+            for name in ("V2", "uniform")
         }
         bands(axes[1], lines, styles={"rsKRR+uniform": "--"})
-        title = "the sketch that was chosen, at most 512 rows\nmeans, 95% bands"
+        title = f"the sketch that was chosen\nmeans, at most {MOST} rows"
         finish(axes[1], title=title, xlabel=self._rounds, ylabel="m")
         self._differences(axes[2], curves, ("auto",))
         return figure
+
+
+def _possible(line: dict[float, Estimate]) -> dict[float, Estimate]:
+    """Without what of an interval no sketch can have."""
+    return {r: Estimate(e.mean, max(e.low, 1.0), min(e.high, MOST)) for r, e in line.items()}
 
 
 def _leveled(

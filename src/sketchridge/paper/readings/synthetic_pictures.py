@@ -9,9 +9,8 @@ import numpy as np
 
 from sketchridge.paper.base import Row
 from sketchridge.paper.readings.curves import Curves
-from sketchridge.paper.readings.drawing import COLORS, bands, finish
+from sketchridge.paper.readings.drawing import COLORS, bands, finish, four_panels
 from sketchridge.paper.statistics import Estimate, arithmetic
-from sketchridge.plotting import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,21 +22,27 @@ Array = np.ndarray
 FOUR = ("KRR+V1", "KRR+rand", "rsKRR+V2", "rsKRR+rand")
 POOL = {"rsKRR+V2, n = pool": 7, "rsKRR+rand, n = pool": 4}  # with their colors
 TOP = "rsKRR+V2-top"
-PAIRS = {  # what is judged; those of n = pool are dashed
-    1: [
-        ("rsKRR+V2", "KRR+V1"),
-        ("rsKRR+V2", "KRR+rand"),
-        ("rsKRR+V2", "rsKRR+rand"),
-        ("rsKRR+V2, n = pool", "KRR+V1"),
-        ("rsKRR+V2, n = pool", "KRR+rand"),
-        ("rsKRR+V2, n = pool", "rsKRR+rand, n = pool"),
-    ],
-    2: [
-        ("rsKRR+V2", "KRR+V1"),
-        ("KRR+V1", "KRR+rand"),
-        ("rsKRR+V2", TOP),
-        ("rsKRR+V2, n = pool", "KRR+V1"),
-    ],
+PAIRS = {  # what is judged, by panel
+    1: {
+        ", n = labels": [
+            ("rsKRR+V2", "KRR+V1"),
+            ("rsKRR+V2", "KRR+rand"),
+            ("rsKRR+V2", "rsKRR+rand"),
+        ],
+        ", n = pool": [
+            ("rsKRR+V2, n = pool", "KRR+V1"),
+            ("rsKRR+V2, n = pool", "KRR+rand"),
+            ("rsKRR+V2, n = pool", "rsKRR+rand, n = pool"),
+        ],
+    },
+    2: {
+        "": [
+            ("rsKRR+V2", "KRR+V1"),
+            ("KRR+V1", "KRR+rand"),
+            ("rsKRR+V2", TOP),
+            ("rsKRR+V2, n = pool", "KRR+V1"),
+        ],
+    },
 }
 SHADES = ("#7a7a7a", "#8d6a9f", "#a0743c")  # colors that no strategy has
 TICKS = (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 2)  # of ratios
@@ -56,41 +61,51 @@ def log_ratio(one: Array, other: Array) -> Array:
 
 
 def synthetic_figure(title: str, setting: int, rows: Sequence[Row]) -> Figure:
-    """Errors, with those of V2-top in setting 2; ratios; linear axes, or the minority."""
-    figure, axes = new_figure(3, size=(5.4, 4.4))
+    """Errors on two kinds of axes, with those of V2-top in setting 2; ratios; the minority."""
+    figure, axes = four_panels()
     figure.suptitle(f"{title}; n is the labels of the round unless named", fontsize="large")
     errors = curves_of(rows, "mse")
     beside = {TOP: 5} if setting == 2 else {}
     shown = dict(zip(FOUR, range(4), strict=True)) | POOL | beside
     shown = {name: color for name, color in shown.items() if name in errors}
     _errors(axes[0], errors, shown, logarithmic=True)
-    _ratios(axes[1], errors, [p for p in PAIRS[setting] if all(name in errors for name in p)])
-    if setting == 1:
-        _errors(axes[2], errors, shown, logarithmic=False)
-    else:
-        _minority(axes[2], rows)
+    _errors(axes[1], errors, shown, logarithmic=False)
+    for ax, (words, pairs) in zip(axes[2:], PAIRS[setting].items(), strict=False):
+        _ratios(ax, errors, words, [p for p in pairs if all(name in errors for name in p)])
+    if setting == 2:
+        _minority(axes[3], rows)
     return figure
 
 
 def _errors(ax: Axes, errors: Curves, shown: dict[str, int], *, logarithmic: bool) -> None:
-    bands(
-        ax,
-        {
-            name: _power(errors.band(name, np.log10)) if logarithmic else errors.band(name)
-            for name in shown
-        },
-        colors=[COLORS[color] for color in shown.values()],
-        styles=DASHED,
-    )
+    colors = [COLORS[color] for color in shown.values()]
+    lines = {name: _power(errors.band(name, np.log10)) for name in shown}
+    title = "geometric mean"
     if logarithmic:
         ax.set_yscale("log")
     else:
+        top = 2 * max(e.mean for line in lines.values() for e in line.values())
+        lines = {name: errors.band(name) for name in shown}
+        title = "arithmetic mean, linear axes"
+        far = max(e.mean for line in lines.values() for e in line.values())
+        if far > top:
+            lines = {name: _settled(line, top) for name, line in lines.items()}
+            said = f"without earlier means, up to {far:,.0f}, which a few repetitions make"
+            ax.text(0.03, 1.02, said, transform=ax.transAxes, fontsize=8)
+            ax.set_ylim(0, top)
+    bands(ax, lines, colors=colors, styles=DASHED)
+    if not logarithmic:
         ax.set_ylim(bottom=0)
-    title = "geometric mean" if logarithmic else "arithmetic mean, linear axes"
     finish(ax, title=f"{title}, 95% bands", xlabel="round", ylabel="MSE against f*")
 
 
-def _ratios(ax: Axes, errors: Curves, pairs: Sequence[tuple[str, str]]) -> None:
+def _settled(line: dict[float, Estimate], top: float) -> dict[float, Estimate]:
+    """From the round on after which no mean is above the axes."""
+    above = [r for r, e in line.items() if e.mean > top]
+    return {r: e for r, e in line.items() if r > max(above, default=-1)}
+
+
+def _ratios(ax: Axes, errors: Curves, words: str, pairs: Sequence[tuple[str, str]]) -> None:
     lines: dict[str, dict[float, Estimate]] = {
         f"{one} over {other}": {
             r: _factor(arithmetic(errors.differences(one, other, [r], log_ratio)))
@@ -107,7 +122,7 @@ def _ratios(ax: Axes, errors: Curves, pairs: Sequence[tuple[str, str]]) -> None:
     ticks = [t for t in (FAR_TICKS if high > _FAR * low else TICKS) if low < t < high]
     ax.set_yticks(ticks, [f"{t:g}" for t in ticks])
     ax.minorticks_off()
-    title = "ratio of paired errors, 95% bands"
+    title = f"ratio of paired errors{words}, 95% bands"
     finish(ax, title=title, xlabel="round", ylabel="ratio of MSE")
 
 
@@ -116,7 +131,8 @@ def _minority(ax: Axes, rows: Sequence[Row]) -> None:
     names = {"KRR+V1": 0, "KRR+rand": 1, "rsKRR+V2": 2, TOP: 5, "rsKRR+gp": 6}
     names = {name: color for name, color in names.items() if name in counts}
     lines = {name: counts.band(name) for name in names}
-    bands(ax, lines, styles=DASHED, colors=[COLORS[k] for k in names.values()])
+    styles = {**DASHED, "rsKRR+V2": "--"}  # on the line of KRR+V1
+    bands(ax, lines, styles=styles, colors=[COLORS[k] for k in names.values()])
     title = "labeled points of the minority, 95% bands"
     finish(ax, title=title, xlabel="round", ylabel="points")
 

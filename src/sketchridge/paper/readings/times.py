@@ -9,13 +9,12 @@ import numpy as np
 
 from sketchridge.paper.base import Experiment, Row, groups
 from sketchridge.paper.options import Options
-from sketchridge.paper.readings.drawing import bands, finish
+from sketchridge.paper.readings.drawing import bands, finish, three_panels
 from sketchridge.paper.readings.gap_pictures import range_of
 from sketchridge.paper.readings.quotes import QUOTES
 from sketchridge.paper.runs.times import Timing, Update
 from sketchridge.paper.statistics import Estimate, geometric, rate
 from sketchridge.paper.verdicts import FAILS, HOLDS, OPEN, SHOWN, Claim, all_of, below, listed
-from sketchridge.plotting import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,7 +52,7 @@ class TimingReading(Experiment):
         whole = [r for r in rows if "given" not in r["way"]]
         given = [r for r in rows if "given" in r["way"]]
         panels = {"from the data": whole, "K and S given": given, "from the data, linear": whole}
-        figure, axes = new_figure(3, size=(4.6, 3.9))
+        figure, axes = three_panels()
         for ax, (title, some) in zip(axes, panels.items(), strict=True):
             bands(ax, _means(some, "n"), marker="o")
             if "linear" not in title:
@@ -206,7 +205,7 @@ class UpdateReading(Experiment):
         }
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        figure, axes = new_figure(3, size=(4.4, 3.9))
+        figure, axes = three_panels()
         words = {"n": "points n", "m": "rows m of the sketch", "new": "appended points n_s"}
         for ax, (varies, label) in zip(axes, words.items(), strict=True):
             some = [r for r in rows if r["varies"] == varies]
