@@ -122,7 +122,7 @@ def test_make_model_is_fit():
     same = TableRegressor(ExactKernelRidge()).fit(TABLE, Y)
     np.testing.assert_array_equal(made.predict(TABLE), same.predict(TABLE))
     assert made.target_name_ == "price"
-    with pytest.raises(ValueError, match="Is it the column 'price'"):
+    with pytest.raises(ValueError, match="Did you mean 'price'"):
         make_model(table, "Price")
 
 

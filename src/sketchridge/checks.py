@@ -183,7 +183,8 @@ def check_interval(confidence_level: Any, method: Any, side: Any) -> None:
     """Raise ValueError unless these are the level, method and side of an interval."""
     if not isinstance(confidence_level, Real) or not 0 < float(confidence_level) < 1:
         raise ValueError(
-            f"confidence_level must lie strictly between 0 and 1, got {confidence_level!r}."
+            f"confidence_level must lie strictly between 0 and 1, got {confidence_level!r}: for "
+            "95% give 0.95."
         )
     if method not in ("loo", "gaussian"):
         raise ValueError(f"Unknown method {method!r}: give 'loo' or 'gaussian'.")

@@ -37,6 +37,7 @@ Limits = tuple[Array, Array]
 BLUE = "#1f5a8a"
 RED = "#c8443c"
 GRAY = "#6b6b6b"
+_SLANTED = 10  # names below a picture that have room on the slant
 MISSING = "Plotting needs matplotlib, which is not installed: pip install 'sketchridge[plot]'."
 
 
@@ -60,8 +61,12 @@ def draw_levels(
     ax.vlines(spots, *inner, color=BLUE, alpha=0.7, linewidth=5, label=f"{level} for the mean")
     ax.plot(spots, mean, "o", color="white", markeredgecolor=BLUE, markersize=6, label="mean")
     short = [plain_label(t if len(t) <= 14 else t[:13] + "…") for t in map(str, x)]
-    turned = max(map(len, short)) * len(short) > 40
-    ax.set_xticks(spots, short, rotation=40 * turned, ha="right" if turned else "center")
+    if max(map(len, short)) * len(short) <= 40:
+        ax.set_xticks(spots, short)
+    elif len(short) <= _SLANTED:
+        ax.set_xticks(spots, short, rotation=40, ha="right", rotation_mode="anchor")
+    else:
+        ax.set_xticks(spots, short, rotation=90, fontsize="x-small")
     ax.margins(x=0.08)
 
 

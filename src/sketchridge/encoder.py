@@ -32,7 +32,7 @@ from sketchridge.columns import (
     why_no_category,
 )
 from sketchridge.notices import warn
-from sketchridge.words import listed, nearest, no_column, shown
+from sketchridge.words import among, listed, no_column, renaming, shown
 
 __all__ = ["MISSING", "OTHER", "PLURAL", "Cycles", "TableEncoder", "level_name"]
 
@@ -296,8 +296,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         lacking = [name for name in self.kinds_ if name not in names]
         if lacking:
             raise ValueError(
-                f"The table has no column {listed(lacking)}, which the model was fitted with; its "
-                f"columns are {listed(names)}.{nearest(lacking[0], names)}"
+                f"The table has no column {listed(lacking)}, which the model was fitted with"
+                f"{among(names)}{renaming(lacking[0], names)}"
             )
         new = [name for name in names if name not in self.feature_names_in_]
         if new:

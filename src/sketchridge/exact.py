@@ -183,7 +183,7 @@ def vbar(K: Array, S: Array, k_x: Array, lam: float, sigma2: float = 1.0) -> Arr
 
 
 def vtheta(K: Array, S: Array, k_x: Array, k_xx: Array, lam: float, sigma2: float = 1.0) -> Array:
-    """V_θ(x) = σ²/n² · ‖θ z₂ + (1 − θ) z₃‖² with θ(x) = min(½, λ/(λ + 3ρ/2)).
+    """V_θ(x) = σ²/n² · ‖θ z₂ + (1 − θ) z₃‖² with θ(x) = min(0.54, λ/(λ + 1.5 ρ)).
 
     ρ(x) = ‖k_x − k̂_x‖²/(n c(x)), where c(x) = k(x,x) − k̂(x,x), is the Rayleigh quotient of K at
     what the sketch misses of k(x, ·).
@@ -211,7 +211,7 @@ def vtheta(K: Array, S: Array, k_x: Array, k_xx: Array, lam: float, sigma2: floa
     c = k_xx - (s * half).sum(axis=0) / n
     missed = ((k_x - A @ half) ** 2).sum(axis=0) / n
     rho = np.divide(missed, c, out=np.zeros_like(c), where=c > 1e-12 * k_xx)
-    theta = np.minimum(0.5, lam / (lam + 1.5 * rho))
+    theta = np.minimum(0.54, lam / (lam + 1.5 * rho))
     return sigma2 / n**2 * ((theta * z2 + (1 - theta) * z3) ** 2).sum(axis=0)
 
 

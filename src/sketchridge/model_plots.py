@@ -37,6 +37,7 @@ _SHOWN = 3000  # points of a cloud
 _BARS = 30  # columns in a picture
 _CLOUD = 400  # points around an effect
 _GRID = 120
+_DISTINCT = 24  # values of a column between which no curve is drawn
 _MARGIN = 0.01  # share of rows at either end of a column that is not drawn
 
 
@@ -253,19 +254,21 @@ def _draw_curve(
     place, is_date = encoder.places_[column], encoder.kinds_[column] == "date"
     seen = fitted.data.X[:, place.start]
     low, high = (float(np.quantile(seen, q)) for q in (_MARGIN, 1 - _MARGIN))
-    grid = np.linspace(low, high, _GRID)
+    inside = np.flatnonzero((seen >= low) & (seen <= high))
+    values = np.unique(seen[inside])
+    few = len(values) <= min(_DISTINCT, len(seen) / 4)  # such as months: nobody asks between them
+    grid = values if few else np.linspace(low, high, _GRID)
     points = _with(base, place, encoder.encoded(column, grid))
     mean, inner, outer = predicted_intervals(model.regressor_, points, level)
     x = _dates(grid) if is_date else grid
     draw_band(ax, x, inner, outer, level)
-    inside = np.flatnonzero((seen >= low) & (seen <= high))
     some = inside[_some(len(inside), most)]
     if len(some):
         around = model.regressor_.predict(_with(base, place, fitted.data.X[some, place]))
         y = around + fitted.loo_errors[some, 0]
         spots = _dates(seen[some]) if is_date else seen[some]
         ax.scatter(spots, y, s=7, color=GRAY, alpha=0.45, linewidths=0, zorder=2)
-    ax.plot(x, mean, color=BLUE, linewidth=2, label="mean")
+    ax.plot(x, mean, "o-" if few else "-", color=BLUE, linewidth=2, markersize=4, label="mean")
     if is_date:
         few_dates(ax)
 

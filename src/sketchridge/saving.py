@@ -153,8 +153,9 @@ def load_with_notes(path: Any, *, trusted: Sequence[str] = ()) -> Saved:
         unknown = skops.get_untrusted_types(data=data)
     except (BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"{path} is no model that was saved by sketchridge ({type(error).__name__})."
-        ) from None
+            f"{path} is no model that was saved by sketchridge: give a .skops file of `sketchridge "
+            "fit` or of sketchridge.saving.save."
+        ) from error
     strange = sorted(set(unknown) - {*TRUSTED, *trusted})
     if strange:
         raise ValueError(

@@ -7,7 +7,18 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["counted", "first_few", "listed", "named_rows", "nearest", "no_column", "shown"]
+__all__ = [
+    "among",
+    "closest",
+    "counted",
+    "first_few",
+    "listed",
+    "meaning",
+    "named_rows",
+    "no_column",
+    "renaming",
+    "shown",
+]
 
 _LONGEST = 60  # characters of a value
 _MOST = 10  # values in a sentence
@@ -57,20 +68,35 @@ def named_rows(places: Iterable[int]) -> str:
     return f"{'row' if len(numbers) == 1 else 'rows'} {first_few(numbers)}"
 
 
-def no_column(table: str, name: str, names: Sequence[str], why: str = "") -> str:
+def no_column(table: str, name: str, names: Sequence[str]) -> str:
     """That a table has no such column, the columns it has, and which of them may be meant.
 
     >>> no_column("a.csv", "z", ["size", "y"])
     "a.csv has no column 'z'; its columns are 'size', 'y'."
     """
-    known = f"its columns are {listed(names)}.{nearest(name, names)}"
-    return f"{table} has no column {shown(name)}{why}; {known}"
+    return f"{table} has no column {shown(name)}{among(names)}{meaning(name, names)}"
 
 
-def nearest(name: str, names: Sequence[str]) -> str:
+def among(names: Sequence[str]) -> str:
+    """The end of a sentence about a column that is not there."""
+    return f"; its columns are {listed(names)}."
+
+
+def meaning(name: str, names: Sequence[str]) -> str:
     """A question whether another name was meant, or nothing."""
-    found = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1)
-    if not found:
+    meant = closest(name, names)
+    return "" if meant is None else f" Did you mean {shown(meant)}?"
+
+
+def renaming(name: str, names: Sequence[str]) -> str:
+    """A question whether a file has a column that it needs under another name, or nothing."""
+    meant = closest(name, names)
+    if meant is None:
         return ""
-    meant = next(n for n in names if n.lower() == found[0])
     return f" Is it the column {shown(meant)}? Rename it to {shown(name)}."
+
+
+def closest(name: str, names: Sequence[str]) -> str | None:
+    """The name that is most like another, whatever its capitals; None where none is like it."""
+    found = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1)
+    return next((n for n in names if n.lower() in found), None)

@@ -210,7 +210,7 @@ def test_words_for_nothing_are_gaps_and_rows_without_a_target_are_dropped(home):
 
 
 BAD = {
-    "no such target": ("price,a\n1,2\n", ["--target", "prize"], "Is it the column 'price'?"),
+    "no such target": ("price,a\n1,2\n", ["--target", "prize"], "Did you mean 'price'?"),
     "a target of text": ("y,a\nx,1\nz,2\n", ["--target", "y"], "must be numbers, but holds text"),
     "no columns": ("y,a\n1,5\n2,5\n", ["--target", "y"], "No column of the table can be used"),
     "one row": ("y,a\n1,5\n", ["--target", "y"], "At least two rows"),

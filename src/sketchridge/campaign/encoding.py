@@ -13,7 +13,7 @@ import polars as pl
 from sketchridge.campaign.headings import ID, id_column_of, is_target, label_column
 from sketchridge.sheets.cells import WORDS, decimal_of, number_like, numbers
 from sketchridge.sheets.files import Sheet
-from sketchridge.words import listed, named_rows, no_column, shown
+from sketchridge.words import among, listed, named_rows, no_column, renaming, shown
 
 __all__ = [
     "Encoding",
@@ -107,8 +107,11 @@ class Encoding:
             needed = [self.id, *needed]
         missing = [name for name in needed if name not in sheet.frame.columns]
         if missing:
-            why = ", which the campaign's table has"
-            raise ValueError(no_column(sheet.name, missing[0], sheet.frame.columns, why))
+            columns = sheet.frame.columns
+            raise ValueError(
+                f"{sheet.name} has no column {shown(missing[0])}, which the campaign's table has"
+                f"{among(columns)}{renaming(missing[0], columns)}"
+            )
         if sheet.frame.is_empty():
             raise ValueError(f"{sheet.name} has a header and no rows: give it one row at least.")
         numeric = [f.name for f in self.features if f.values is None]

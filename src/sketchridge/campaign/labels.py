@@ -16,7 +16,7 @@ from sketchridge.campaign.headings import headed
 from sketchridge.campaign.values import label_values
 from sketchridge.sheets.cells import decimal_of, numbers
 from sketchridge.sheets.files import Sheet
-from sketchridge.words import first_few, listed, named_rows, nearest, shown
+from sketchridge.words import first_few, listed, named_rows, renaming, shown
 
 __all__ = ["Labels", "OutOfRange", "Told", "check_range", "read_labels"]
 
@@ -121,7 +121,7 @@ def _label_column(sheet: Sheet, encoding: Encoding) -> str:
         return column
     raise ValueError(
         f"{sheet.name} has no column {shown(encoding.target)}; it needs the ids and "
-        f"{shown(encoding.target)}, and has {headed(names)}.{nearest(encoding.target, names)}"
+        f"{shown(encoding.target)}, and has {headed(names)}.{renaming(encoding.target, names)}"
     )
 
 
@@ -131,7 +131,7 @@ def _id_column(sheet: Sheet, encoding: Encoding, name: str) -> str:
     found = [column for column in names if column.strip() == name.strip()]
     if found:
         return found[0]
-    hint = nearest(name, names)
+    hint = renaming(name, names)
     if encoding.id is None:  # a column of other names would be taken for row numbers
         hint = (
             " The rows of this campaign are named by their numbers, from 0, as on the sheets that "

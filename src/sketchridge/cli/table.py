@@ -57,10 +57,11 @@ def fit(
     json: Json = False,
 ) -> None:
     """Fit a model of one column of a table by the others, and save it."""
-    from sketchridge.tables.work import fit_table, summary
     from sketchridge.writing import check_output
 
     check_output(output, force, suffixes=(".skops",), never=[table])
+    from sketchridge.tables.work import fit_table, summary
+
     opened = fit_table(
         table,
         target,
@@ -105,7 +106,8 @@ def _introduce(found: dict[str, Any]) -> None:
         used = counted(len(found["columns"]), "column")
         say(f"Fitted to {counted(rows, 'row')} and {used}{took}.", lead=f"{found['target']}:")
     for kind, names in kinds.items():
-        say(f"{plural[kind]}: {', '.join(names)}.")
+        rare = {n: f"{n} (rare values as one)" for n in found["with_rare_values"]}
+        say(f"{plural[kind]}: {', '.join(rare.get(n, n) for n in names)}.")
     if found["left_out"]:
         say(f"Not used: {', '.join(found['left_out'])}.")
     r2 = "" if found["loo_r2"] is None else f" (R² {found['loo_r2']:.4f})"
@@ -173,12 +175,13 @@ def inspect(
     json: Json = False,
 ) -> None:
     """Write one HTML page about a model: accuracy, relevance, effects, calibration, settings."""
-    from sketchridge.tables.page import model_page
-    from sketchridge.tables.work import opened, summary
     from sketchridge.writing import check_output, write_text
 
     output = model.with_suffix(".html") if output is None else output
     check_output(output, force, suffixes=(".html",), never=[model])
+    from sketchridge.tables.page import model_page
+    from sketchridge.tables.work import opened, summary
+
     given = opened(model)
     found = summary(given)
     write_text(model_page(given), output, force=force)
@@ -249,7 +252,7 @@ def _comparison(found: list[Any]) -> Any:
     made.add_column("model", no_wrap=True)
     for name in ("RMSE", "± s.e.", "coverage", "interval score", "s per fold"):
         made.add_column(name, justify="right")
-    made.add_column("")
+    made.add_column("fitted to")
     for each in found:
         made.add_row(
             each.model,

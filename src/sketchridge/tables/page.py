@@ -114,8 +114,10 @@ def _effects(given: Opened, say: Callable[[str], None]) -> Section:
         "The prediction along the columns with the most influence, the others at typical values "
         "(medians, the most frequent category). The dark band is the 95% interval for the mean, "
         "the light one that for a new observation; gray points are rows, at the curve plus their "
-        "leave-one-out error. A typical row may exist nowhere: read the curves with care where "
-        "columns depend on each other.",
+        "leave-one-out error, those without a value at the median. A typical row may exist "
+        "nowhere: read the curves with care where columns depend on each other. Where data are "
+        "plentiful or nearly free of noise, most of an interval is what is missed between rows, "
+        "and the two bands differ little.",
         [f'<div class="grid">{"".join(pieces)}</div>'],
     )
 
@@ -144,11 +146,12 @@ def _calibration(given: Opened, say: Callable[[str], None]) -> Section:
     ]
     return Section(
         "Do the intervals hold?",
-        "Of the rows, each predicted without itself. Over all rows coverage is right by "
+        "Each row is predicted without itself. Over all rows coverage is right by "
         "construction, since the intervals are made of these errors; below 2,000 rows they are "
         "wider. The second picture is the one to look at: a line that falls to the right means "
-        "that wide intervals are too narrow. For data that no fit has seen, predict a table that "
-        "has the target.",
+        "that wide intervals are too narrow. The third is flat where errors are distributed as "
+        "predicted: high in the middle, most are smaller, with a few large ones. For data that no "
+        "fit has seen, predict a table that has the target.",
         [f'<div class="grid">{"".join(pieces)}</div>', table(rows)],
     )
 
@@ -169,10 +172,11 @@ def _sketch(given: Opened) -> Section | None:
     fit = given.model.regressor_
     if not hasattr(fit, "gap_"):
         return None
-    good = fit.gap_ <= 2
     verdict = (
-        "It is near 1: the sketch is large enough."
-        if good
+        f"On other data with such a gap, variances of the mean were right to within "
+        f"{fit.sketch_error_:.1%} at 95% of points; the certificate below is about all points, and "
+        "promises less. Means and intervals depend on neither."
+        if fit.gap_ <= 2
         else "It is large: standard deviations of the mean may be off by a factor of "
         f"{1 + fit.sketch_error_:.2g}; means and intervals do not depend on it."
     )
@@ -221,13 +225,13 @@ def _settings(given: Opened, found: dict[str, Any]) -> Section:
     rows: Sequence[dict[str, Any]] = [
         {"setting": name, "value": str(value)} for name, value in fit.get_params().items()
     ]
-    facts: list[dict[str, Any]] = [
-        {"setting": name, "value": str(given.notes[name])}
-        for name in ("table", "fitted", "seconds", "version")
-        if name in given.notes
-    ]
-    kernel = {"setting": "kernel found", "value": found["kernel"]}
-    noise = {"setting": "noise (standard deviation)", "value": f"{found['noise_std']:.4g}"}
+    names = ("table", "seconds", "version")
+    facts = {name: given.notes[name] for name in names if name in given.notes}
+    if "fitted" in given.notes:
+        facts["fitted"] = given.notes["fitted"].replace("T", " ").replace("+00:00", " UTC")
+    facts |= {"kernel found": found["kernel"]}
+    facts |= {"noise (standard deviation)": f"{found['noise_std']:.4g}"}
+    known = [{"setting": name, "value": str(value)} for name, value in facts.items()]
     tried: list[dict[str, Any]] = [
         {
             "kernel that was tried": _name_of(step.kernel),
@@ -236,7 +240,12 @@ def _settings(given: Opened, found: dict[str, Any]) -> Section:
         }
         for step in fit.learning_curve_[:_STEPS]
     ]
-    return Section("Settings", "", [table([*facts, kernel, noise, *rows]), table(tried)])
+    text = (
+        "The second table has the kernels that were tried. The first choice, Matérn 3/2 with a "
+        "bandwidth for each column, is kept unless another is clearly better."
+    )
+    pieces = [table([*known, *rows]), table(tried)]
+    return Section("Settings", text, pieces) if tried else Section("Settings", "", pieces[:1])
 
 
 def _name_of(kernel: Any) -> str:

@@ -152,10 +152,13 @@ def _as_numbers(cells: pl.Series, decimal: str, file: str) -> pl.Series:
     found = numbers(cells, decimal)
     wrong = np.flatnonzero(np.isnan(found) & ~cells.is_null().to_numpy())
     if len(wrong):
+        strange = cells[wrong].unique(maintain_order=True)
+        remedy = "write numbers, or leave these cells empty"
+        if strange.str.contains(r"\d").all():
+            remedy = "write them without separators of thousands, and with one decimal mark"
         raise ValueError(
             f"The column {shown(cells.name)} of {file} is to hold numbers, and has "
-            f"{listed(cells[wrong].unique(maintain_order=True))} in {named_rows(wrong)}: write "
-            "numbers without separators of thousands, and with one decimal mark throughout."
+            f"{listed(strange)} in {named_rows(wrong)}: {remedy}."
         )
     return pl.Series(cells.name, found).fill_nan(None)
 

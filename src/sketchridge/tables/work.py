@@ -15,7 +15,7 @@ import polars as pl
 
 from sketchridge.calibration import calibrate_left_out, coverage, interval_score
 from sketchridge.columns import numbers_of
-from sketchridge.encoder import TableEncoder
+from sketchridge.encoder import OTHER, TableEncoder
 from sketchridge.progress import status
 from sketchridge.saving import Saved, load_with_notes, save
 from sketchridge.sheets.files import write_sheet
@@ -236,6 +236,11 @@ def summary(given: Opened) -> dict[str, Any]:
         **{name: given.notes.get(name) for name in ("table", "rows", "without_target", "seconds")},
         "target": model.target_name_,
         "columns": dict(encoder.kinds_),
+        "with_rare_values": [
+            name
+            for name, kind in encoder.kinds_.items()
+            if kind == "category" and OTHER in encoder.levels(name)
+        ],
         "left_out": dict(encoder.left_out_),
         "features": len(encoder.get_feature_names_out()),
         "loo_rmse": error,
