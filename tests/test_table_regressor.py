@@ -274,5 +274,14 @@ def test_effects_are_predictions_at_typical_rows(model, column):
         plot_effect(model, "hue")
 
 
+def test_no_curve_is_drawn_between_a_few_values():
+    rng = np.random.default_rng(0)
+    month, size = rng.integers(1, 13, 80).astype(float), rng.random(80)
+    model = make_model({"month": month, "size": size, "price": np.sin(month) + size}, "price")
+    curves = {name: plot_effect(model, name).lines[-1] for name in ("month", "size")}
+    assert curves["month"].get_xdata().tolist() == list(range(1, 13))
+    assert len(curves["size"].get_xdata()) > 100
+
+
 def test_influence_is_drawn(model):
     assert len(plot_influence(model).get_yticklabels()) == 3

@@ -60,7 +60,8 @@ def draw_levels(
     )
     ax.vlines(spots, *inner, color=BLUE, alpha=0.7, linewidth=5, label=f"{level} for the mean")
     ax.plot(spots, mean, "o", color="white", markeredgecolor=BLUE, markersize=6, label="mean")
-    short = [plain_label(t if len(t) <= 14 else t[:13] + "…") for t in map(str, x)]
+    most = 14 if len(x) <= _SLANTED else 24  # letters of a name
+    short = [plain_label(t if len(t) <= most else t[: most - 1] + "…") for t in map(str, x)]
     if max(map(len, short)) * len(short) <= 40:
         ax.set_xticks(spots, short)
     elif len(short) <= _SLANTED:

@@ -261,6 +261,7 @@ def _exact_penalty(task: SketchTask, sample: Sample, whole: bool) -> Penalty | N
         return Penalty(task.learned_alpha, 1.0)
     if whole or settings.solver == "sketch":
         return None
+    task.say("Choosing the penalty of the exact mean on some of the rows")
     return exact_penalty(sample, task.data, settings.fit_intercept)
 
 

@@ -139,7 +139,8 @@ def changed(**columns) -> pl.DataFrame:
 
 REFUSED = {
     "a column is missing": (sales(2, 8).rename({"area": "Area"}), "Is it the column 'Area'?"),
-    "text for a number": (changed(area="large"), "is to hold numbers, and has 'large' in rows 1"),
+    "text for a number": (changed(area="large"), "or leave these cells empty"),
+    "thousands": (changed(area="1,000,5"), "without separators of thousands"),
     "no date": (changed(sold="yesterday"), "is to hold dates such as '2024-01-31'"),
     "infinite": (changed(area=[np.inf] * 8), "'area' holds infinite values"),
 }
