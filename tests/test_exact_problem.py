@@ -342,3 +342,17 @@ def test_the_seed_of_the_sketch_moves_an_exact_mean_by_rounding_only(monkeypatch
     np.testing.assert_array_equal(models[0].map_, models[1].map_)
     assert models[0].alpha_ == pytest.approx(models[1].alpha_, rel=1e-9)
     assert_close(models[0].predict(X_NEW), models[1].predict(X_NEW), "pcg")
+
+
+@pytest.mark.parametrize("left", [5, 39])
+def test_few_rows_beside_landmarks_do_not_widen_intervals(left):
+    """Landmarks, which are counted then, were far surer than they are of their own values: widths
+    were twice those of the exact model."""
+    X = normal(100, 6)
+    y = np.sin(X[:, 0]) + X[:, 1] + 0.05 * normal(100, 1)[:, 0]
+    given = {"kernel": "matern32", "bandwidth": 3.0, "alpha": 0.003, "fit_intercept": True}
+    exact = ExactKernelRidge(**given).fit(X, y)
+    found = sketched(**given, sketch_size=100 - left).fit(X, y)
+    assert found.solver_ == "cholesky"
+    widths = [np.median(np.subtract(*m.predict_interval(X + 0.1)[::-1])) for m in (found, exact)]
+    assert widths[0] == pytest.approx(widths[1], rel=0.2)

@@ -364,6 +364,14 @@ def test_the_order_of_rows_changes_nothing():
     assert set(other.rows) != set(one.rows)
 
 
+def test_the_order_of_features_on_a_grid_changes_nothing():
+    """There (a, b) and (b, a) are alike but for their order."""
+    X = np.unique(np.rint(normal(90, 3)), axis=0)
+    options = {"kernels": [Matern32()], "forms": ["isotropic"], "fit_intercept": True, "seed": 0}
+    one, other = (learn(A, wavy(X), np.ones(len(X)), **options) for A in (X, X[:, [2, 0, 1]]))
+    np.testing.assert_array_equal(one.rows, other.rows)
+
+
 def test_the_same_data_and_seed_give_the_same():
     X = normal(100, 3)
     one, two = learned(X, wavy(X)), learned(X, wavy(X))

@@ -26,6 +26,7 @@ from problems import (
 )
 
 from sketchridge import ExactKernelRidge, SketchedKernelRidge
+from sketchridge.sketches import LandmarkSketch
 
 ATTRIBUTES = (
     "lambda_",
@@ -227,3 +228,17 @@ def test_sums_become_finer_as_lambda_falls():
     assert model.fitted_.factor.precision == "float64"
     again = SketchedKernelRidge("gaussian", **options | {"sketch": model.sketch_}).fit(X, y)
     assert_close(model.variance(X[:50]), again.variance(X[:50]))
+
+
+@pytest.mark.parametrize("fewer", [1, 20])
+def test_landmarks_that_explain_all_count_as_rows_like_the_others(fewer):
+    """A complete sketch that is given again may end a rounding above nothing. Its landmarks, 20% of
+    the rows that noise and intervals are made of, were left out then."""
+    A, b = points(300), values(points(300))[:, 0] + np.random.default_rng(5).standard_normal(300)
+    found = SketchedKernelRidge("gaussian", bandwidth=H, random_state=0).fit(A, b)
+    rows = found.sketch_.indices[: found.sketch_size_ - fewer]
+    assert 40 < len(rows) < 100
+    again = SketchedKernelRidge(found.kernel_, sketch=LandmarkSketch(indices=rows)).fit(A, b)
+    assert_close(again.noise_variance_, found.noise_variance_, "percent")
+    for one, other in zip(again.predict_interval(A), found.predict_interval(A), strict=True):
+        assert_close(one, other, "percent")

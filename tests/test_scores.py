@@ -87,6 +87,8 @@ def test_landmarks_are_left_out_while_enough_rows_remain():
     np.testing.assert_array_equal(found.at, np.arange(60, 100))
     assert_close(found.values, (r / np.sqrt(1 + c)[:, None])[60:])
     assert len(scores_of(r, v, v, unexplained=c, landmarks=np.arange(61)).at) == 100
+    little = scores_of(r, v, v, unexplained=c / 101, landmarks=np.arange(60))
+    assert len(little.at) == 100  # landmarks are like the others then
 
 
 # Rows that are repeated

@@ -48,8 +48,15 @@ class LeftOut:
 
     @property
     def variances(self) -> Array:
-        """1/B_ii, and α/w_i where the others know nothing of a row: (n,)."""
-        return self._inverse(np.where(self.unforeseen, 1.0, self.unfitted))
+        """1/B_ii, and α/w_i where the others know nothing of a row: (n,).
+
+        At landmarks that of the exact model, where it is known: a sketched one takes what others
+        tell of them for more than it is.
+        """
+        unfitted = np.where(self.unforeseen, 1.0, self.unfitted)
+        if self.landmarks is not None and self.exactly_unfitted is not None:
+            unfitted[self.landmarks] = self.exactly_unfitted[self.landmarks]
+        return self._inverse(unfitted)
 
     def _inverse(self, unfitted: Array) -> Array:
         return self.alpha / self.data.w / np.maximum(unfitted, _EPS)

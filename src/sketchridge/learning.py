@@ -246,14 +246,19 @@ def _drawn(X: Array, spread: Array, seed: int) -> Array:
     used = spread > 0
     with np.errstate(over="ignore"):
         cells = np.rint((X[:, used] - np.median(X[:, used], axis=0)) / spread[used] * _CELLS)
-    keys = np.zeros(len(X), dtype=np.uint64)
     begin = _mixed(np.array([(seed + 1) % 2**64], dtype=np.uint64))
-    for column in cells.T:
-        keys += _mixed(np.ascontiguousarray(column + 0.0).view(np.uint64) + begin)
-    keys = _mixed(keys)
+
+    def summed(told_apart: bool) -> Array:
+        keys = np.zeros(len(X), dtype=np.uint64)
+        for column in cells.T:
+            bits = _mixed(np.ascontiguousarray(column + 0.0).view(np.uint64) + begin)
+            keys += _mixed(bits + bits.sum()) if told_apart else bits
+        return _mixed(keys)
+
+    keys = summed(False)
     order = np.argsort(keys, kind="stable")
-    if (np.diff(keys[order]) == 0).any():
-        return np.lexsort((*X.T, keys))
+    if (np.diff(keys[order]) == 0).any():  # as of (a, b) and (b, a): features are told apart
+        return np.lexsort((*X.T, summed(True), keys))
     return order
 
 

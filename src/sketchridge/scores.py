@@ -23,6 +23,7 @@ __all__ = [
 
 Array = np.ndarray
 _FEWEST = 40  # rows apart from landmarks that are enough: 39 is the rank of 95%
+_LITTLE = 0.01  # of a variance: what scores, its roots, do not tell from nothing
 _TINY = np.finfo(float).tiny
 
 
@@ -96,7 +97,7 @@ def scores_of(
     variances : (n,), 1/B_ii. noise : (n,), α/w_i.
     unexplained : (n,), c_i = k(x_i, x_i) − k̂(x_i, x_i), of sketched models: gp has it, 1/B_ii not.
     landmarks : indices of training rows. New points are unlike them, for c is 0 there. They are
-        left in where fewer than 40 others remain: the model is then all but exact.
+        left in where c is little everywhere, and where fewer than 40 others remain.
 
     >>> found = scores_of(np.array([[1.0], [-2.0]]), np.array([4.0, 1.0]), np.array([1.0, 1.0]))
     >>> found.values[:, 0], found.amplitude
@@ -104,7 +105,7 @@ def scores_of(
     """
     at = np.arange(len(residuals))
     every = Scores(residuals, variances + unexplained, noise, at, np.ones(len(at)))
-    if landmarks is None:
+    if landmarks is None or (unexplained <= _LITTLE * variances).all():
         return every
     others = ~np.isin(at, landmarks)
     return every.some(others) if others.sum() >= _FEWEST else every
