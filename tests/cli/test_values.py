@@ -337,6 +337,21 @@ def test_a_sign_of_percent_that_changes_no_number(home, run, begun, shown):
     assert labels() == {"S00": 0.125, "S01": 7.0}
 
 
+@pytest.mark.parametrize("value", [2.5e-10, -3.2e-12, 1 / 3, 1.25e-7, 123456.123456789, 1e21, 7.0])
+def test_numbers_of_a_workbook_keep_their_digits(home, run, value):
+    """They were rounded to nine decimals, so that a label of 2.5e-10 was kept as 0."""
+    names = ["007", "1.10", "1.3"]
+    workbook("p.xlsx", [["id", "a"], *([name, value * (i + 1)] for i, name in enumerate(names))])
+    run("new", "p.xlsx", "--target", "y")
+    assert Campaign.open(STORE).candidates.ids.to_list() == names
+    run("ask", "-o", "s.csv")
+    features = pl.read_csv("s.csv", schema_overrides={"id": pl.String}).sort("id")["a"]
+    assert features.to_list() == pytest.approx([value, 2 * value, 3 * value], rel=1e-14)
+    workbook("l.xlsx", [["id", "y"], ["007", value], ["1.10", None], [1.3000000000000003, -value]])
+    run("tell", "l.xlsx")
+    assert labels() == pytest.approx({"007": value, "1.3": -value}, rel=1e-14)
+
+
 def test_features_may_be_in_percent(home, run, begun):
     percents("y", "0%", column=3)
     run("tell", "l.xlsx")

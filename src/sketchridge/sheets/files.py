@@ -123,12 +123,25 @@ def _read_workbook(path: Path) -> Sheet:
         names = [cell for row in header.rows() for cell in row if cell is not None]
         _check_header(names, path)
         frame = book.load_sheet(0, dtypes="string").to_polars()
+        exact = book.load_sheet(0, dtypes="float").to_polars()
     except fastexcel.FastExcelError as error:
         raise ValueError(
             f"{path} cannot be read ({_first_line(error)}): save it again as .xlsx or .csv."
         ) from None
-    frame, percents = with_faults(frame, path)
+    frame, percents = with_faults(_with_digits(frame, exact), path)
     return Sheet(_tidy(frame), str(path), ";", True, percents=frozenset(map(_bare, percents)))
+
+
+def _with_digits(frame: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
+    """Cells with the 15 digits that a spreadsheet has; as text they come with nine decimals, so
+    that 2.5e-10 is 0."""
+
+    def mended(text: pl.Series) -> pl.Series:
+        x = exact[text.name]
+        lost = (text.cast(pl.Float64, strict=False) != x).fill_null(False)
+        return text.zip_with(~lost, x.map_elements("{:.15g}".format, pl.String))
+
+    return frame.with_columns(map(mended, frame.iter_columns()))
 
 
 def _decoded(data: bytes) -> str:
