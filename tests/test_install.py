@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import shutil
 import sys
 import tomllib
 from importlib.util import find_spec
@@ -78,3 +79,11 @@ def test_no_test_of_postgresql_is_skipped_where_it_can_run():
 
 def test_the_package_says_that_it_has_types():
     assert (Path(sketchridge.__file__).parent / "py.typed").is_file()
+
+
+@pytest.mark.skipif(shutil.which("false") is None, reason="there is no command that always fails")
+def test_a_browser_that_cannot_be_had_stops_nothing(monkeypatch, capsys):
+    fails = Path(shutil.which("false"))
+    monkeypatch.setenv("PATH", "")
+    INSTALL["install_browser"](fails)
+    assert "tests in a browser are skipped" in capsys.readouterr().out

@@ -141,9 +141,19 @@ def served(address: str, folder: Path, *options: str, port: int = 0) -> Iterator
 
 
 def chromium() -> str:
-    """A browser that is installed, or a reason to skip."""
+    """A browser that is installed, or Playwright's own, or a reason to skip."""
     names = ("chromium", "chromium-browser", "google-chrome")
-    found = next(filter(None, map(shutil.which, names)), "")
-    if not found:
-        pytest.skip("no Chromium is installed (Debian: apt-get install chromium)")
+    found = next(filter(None, map(shutil.which, names)), "") or _of_playwright()
+    if not Path(found).is_file():
+        pytest.skip(
+            "no Chromium is installed (python -m playwright install chromium, or on Debian "
+            "apt-get install chromium)"
+        )
     return found
+
+
+def _of_playwright() -> str:
+    """Where Playwright keeps its Chromium, once it has one."""
+    sync = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with sync.sync_playwright() as playwright:
+        return playwright.chromium.executable_path

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 OLDEST = (3, 11)
 UNITS = {"bytes": 1e-6, "kB": 1e-3, "MB": 1.0, "GB": 1e3}
 CPU_BUILD = "torch==2.13.0+cpu"  # an open range takes the builds with gigabytes for GPUs
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BOTORCH = "botorch>=0.12"  # after PyTorch, which it would take with gigabytes for GPUs
 
 
@@ -34,6 +35,8 @@ def main() -> None:
     python = environment(Path(folder))
     output = install_pytorch(python) if extra == "test" else ""
     output += install(python, "--editable", f"{ROOT}[{extra}]")
+    if extra == "test":
+        install_browser(python)
     print(
         f"{count(output)} packages, {megabytes(output):.0f} MB: the sum of the files that pip "
         "took, from the network, its cache or this machine."
@@ -75,6 +78,18 @@ def install_pytorch(python: Path) -> str:
         )
         return ""
     return done.stdout + pip_install(python, BOTORCH).stdout
+
+
+def install_browser(python: Path) -> None:
+    """Chromium for the tests of a campaign's page, where it can be had and none is here."""
+    if any(map(shutil.which, BROWSERS)):
+        return
+    command = [python, "-m", "playwright", "install", "chromium"]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        print(
+            "Chromium was not found, so tests in a browser are skipped. To run them, install it "
+            "and run again."
+        )
 
 
 def install(python: Path, *what: str) -> str:

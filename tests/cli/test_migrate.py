@@ -56,6 +56,17 @@ def test_it_is_brought_over_and_goes_on(old, run):
     run("migrate")
 
 
+def test_labels_without_a_name_are_shown_by_the_ids_of_the_table(old, run):
+    """`status` named points of the first version, and those told in Python, by their rows."""
+    run("migrate")
+    store = SQLStore.open("sqlite:///campaign.db")
+    ids, Y = store.labels()
+    best, worst = ids[Y[:, 0].argmax()], ids[Y[:, 0].argmin()]
+    shown = run("status")
+    assert f"({best:03d}); least: " in shown
+    assert f"({worst:03d})." in shown
+
+
 def test_it_waits_for_its_table(old, run):
     (old / "pool.csv").rename(old / "moved.csv")
     assert "say where it is with --pool" in run("migrate", code=1)

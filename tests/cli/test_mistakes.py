@@ -17,7 +17,8 @@ MISTAKES = {
     "a point that is a comma": (
         "l.csv",
         'id,yield\n007,"1,5"\n',
-        "a 'yield' that is no finite number in row 1 ('007: 1,5')",
+        "a 'yield' that is no finite number in row 1 ('007: 1,5'): where commas separate the "
+        "columns decimals need points. Rows are",
     ),
     "separators of thousands": (
         "l.csv",

@@ -79,7 +79,7 @@ def test_spreadsheets_of_any_country(home, run, name, change):
     assert "60 points with 2 features: temperature, solvent" in out
     assert "solvent is a category: A, B, C" in out
     run("ask", "-o", "sheet.csv")
-    text = (home / "sheet.csv").read_text()
+    text = (home / "sheet.csv").read_text(encoding="utf-8-sig")
     assert text.startswith("id;temperature;")
     assert "," in text.splitlines()[1].split(";")[1]
     sheet = read_sheet(home / "sheet.csv").frame
@@ -88,6 +88,25 @@ def test_spreadsheets_of_any_country(home, run, name, change):
     out = run("tell", "filled.csv")
     assert "3 labels kept, 3 in all; 2 points are pending (2 rows had no label yet)" in out
     assert sorted(labels().values()) == [1.5, 2.5, 3.5]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_spreadsheets_see_that_a_sheet_is_in_utf_8(home, run, suffix):
+    """Without the mark a spreadsheet on Windows shows yield [Âµg/L], and saves it so."""
+    write(home, "p.csv", "id,a,place\n" + "".join(f"{i},{i / 7},Köln\n" for i in range(9)))
+    run("new", "p.csv", "--target", "yield", "--unit", "µg/L", "--ignore", "place")
+    run("ask", "-n", 2, "-o", f"sheet{suffix}")
+    assert (home / f"sheet{suffix}").read_bytes().startswith(b"\xef\xbb\xbfid")
+    assert read_sheet(home / f"sheet{suffix}").frame.columns[-1] == "yield [µg/L]"
+    write_sheet(pl.DataFrame({"id": ["1", None]}), home / f"plain{suffix}")
+    assert (home / f"plain{suffix}").read_bytes().startswith(b"id")
+
+
+def test_decimal_commas_between_commas_are_explained(home, run):
+    """As LibreOffice writes them, in quotes, where commas separate the columns."""
+    write(home, "p.csv", 'id,a\nS1,"20,5"\nS2,"21,7"\nS3,"22,9"\n')
+    out = run("new", "p.csv", "--target", "y", code=1)
+    assert "where commas separate the columns decimals need points: save it with semicolons" in out
 
 
 def test_decimal_commas_and_points_are_not_mixed(home, run):
@@ -222,6 +241,14 @@ def test_candidates_are_added_from_another_kind_of_file(home, run):
 
 
 # Predictions
+
+
+def test_notes_on_the_terminal_speak_of_its_options(home, run):
+    write(home, "p.csv", "id,a,y\n" + "".join(f"S{i},{i / 7},{i % 5}\n" for i in range(9)))
+    run("new", "p.csv", "--target", "y")
+    out = run("predict", "-o", "out.csv")
+    assert "Give more rows, or a lower --confidence." in out
+    assert "method" not in out
 
 
 def test_predictions_for_all_candidates_and_for_a_file(home, run):

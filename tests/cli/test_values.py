@@ -315,6 +315,63 @@ def test_formulas_with_values_are_labels(home, run, begun):
     assert labels() == {"S00": 2.0, "S02": 7.25}
 
 
+@pytest.mark.parametrize("unit", ["%", ""])
+@pytest.mark.parametrize("shown", ["0%", "0.00%", "[Red]0.0 %"])
+def test_percent_in_a_workbook_is_asked_about(home, run, shown, unit):
+    """12.5% was kept as 0.125 %: a workbook holds the share, and shows it as percent."""
+    run("new", write(home, "p.csv", POINTS), "--target", "y", "--unit", unit)
+    percents(" y ", shown)
+    out = run("tell", "l.xlsx", code=1)
+    assert "l.xlsx shows cells of 'y' in percent, and holds 0.125 for 12.5%" in out
+    assert "format them as plain numbers, and correct those" in out
+    assert labels() == {}
+    percents("a", shown)
+    out = run("new", "l.xlsx", "--target", "a", "--store", "sqlite:///2.db", code=1)
+    assert "shows cells of 'a' in percent" in out
+
+
+@pytest.mark.parametrize("shown", ['0.0"%"', "0.0\\%", "0.00", "General"])
+def test_a_sign_of_percent_that_changes_no_number(home, run, begun, shown):
+    percents("y", shown)
+    run("tell", "l.xlsx")
+    assert labels() == {"S00": 0.125, "S01": 7.0}
+
+
+@pytest.mark.parametrize("value", [2.5e-10, -3.2e-12, 1 / 3, 1.25e-7, 123456.123456789, 1e21, 7.0])
+def test_numbers_of_a_workbook_keep_their_digits(home, run, value):
+    """They were rounded to nine decimals, so that a label of 2.5e-10 was kept as 0."""
+    names = ["007", "1.10", "1.3"]
+    workbook("p.xlsx", [["id", "a"], *([name, value * (i + 1)] for i, name in enumerate(names))])
+    run("new", "p.xlsx", "--target", "y")
+    assert Campaign.open(STORE).candidates.ids.to_list() == names
+    run("ask", "-o", "s.csv")
+    features = pl.read_csv("s.csv", schema_overrides={"id": pl.String}).sort("id")["a"]
+    assert features.to_list() == pytest.approx([value, 2 * value, 3 * value], rel=1e-14)
+    workbook("l.xlsx", [["id", "y"], ["007", value], ["1.10", None], [1.3000000000000003, -value]])
+    run("tell", "l.xlsx")
+    assert labels() == pytest.approx({"007": value, "1.3": -value}, rel=1e-14)
+
+
+def test_features_may_be_in_percent(home, run, begun):
+    percents("y", "0%", column=3)
+    run("tell", "l.xlsx")
+    assert labels() == {"S00": 0.125, "S01": 7.0}
+
+
+def percents(target, shown, column=1):
+    """A workbook with one cell that is shown in a format."""
+    import xlsxwriter
+
+    with xlsxwriter.Workbook("l.xlsx") as book:
+        page = book.add_worksheet()
+        style = book.add_format({"num_format": shown})
+        for i, row in enumerate([["id", target, "", "share"], ["S00"], ["S01", 7]]):
+            page.write_row(i, 0, row)
+        page.write(1, 1, 0.125)
+        page.write_column(1, 3, [0.5, 0.75])
+        page.write(1, column, 0.125, style)
+
+
 # Digits
 
 

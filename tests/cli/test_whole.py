@@ -54,7 +54,8 @@ def test_what_was_there_before_is_left_alone(home, run, full_disk, monkeypatch):
     monkeypatch.chdir(home)
     run("new", "pool.csv", "--target", "y")
     before = (home / "campaign.db").read_bytes()
-    assert "already holds a campaign" in run("new", "pool.csv", "--target", "y", code=1)
+    out = run("new", "pool.csv", "--target", "y", code=1)
+    assert "already holds a campaign: go on with it (ask, tell; in Python ActiveLearner." in out
     assert (home / "campaign.db").read_bytes() == before
 
 

@@ -82,8 +82,8 @@ class SQLStore(Store):
         with self._database.starting() as connection:
             if schema.version_of(connection) is not None:
                 raise ValueError(
-                    f"{self._database.shown} already holds a campaign: continue it with "
-                    "ActiveLearner.resume, or give another store."
+                    f"{self._database.shown} already holds a campaign: go on with it (ask, "
+                    "tell; in Python ActiveLearner.resume), or give another store."
                 )
             schema.metadata.create_all(connection)
             connection.execute(schema.schema.insert().values(version=schema.VERSION))

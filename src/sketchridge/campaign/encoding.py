@@ -27,6 +27,9 @@ __all__ = [
 
 Array = np.ndarray
 _CATEGORIES = 20  # values up to which a column of text is taken for a category
+_IN_COMMAS = (
+    "; where commas separate the columns decimals need points: save it with semicolons, or as .xlsx"
+)
 _CHUNK = 2**18  # rows that are encoded at a time
 _RENAME = "Give --target {column} if it is the same, and --ignore {column} if it is not."
 _CONVERT = "give --unit {unit}, or convert the values; if it is not the same, --ignore {column}."
@@ -258,7 +261,7 @@ def typed(sheet: Sheet, numeric: Sequence[str]) -> pl.DataFrame:
             raise ValueError(
                 f"The column {shown(name)} of {sheet.name} holds {listed(wrong.unique())}, which "
                 "are no numbers here: write them without separators of thousands, and with one "
-                "decimal mark throughout."
+                f"decimal mark throughout{_IN_COMMAS if sheet.separator == ',' else ''}."
             )
         bad |= ~np.isfinite(x)
     if bad.any():

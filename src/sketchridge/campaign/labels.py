@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,7 +84,7 @@ def read_labels(sheet: Sheet, encoding: Encoding, candidates: Candidates, usual:
             ~np.isfinite(y),
             pl.select(ids.fill_null("") + ": " + told[column].cast(pl.String)).to_series(),
             places,
-            _computed,
+            _advice,
         ),
     ]
     if found:
@@ -155,11 +156,12 @@ def _problem(
     return [f"{what} in {named_rows(places[bad])} ({listed(some)}){more.rstrip('.')}"]
 
 
-def _computed(cell: str) -> str:
-    """What to do about a formula in a cell, if there is one."""
-    if ": =" not in cell:
-        return ""
-    return ": formulas have no values before a spreadsheet has opened and saved the file"
+def _advice(cell: str) -> str:
+    """What to do about a formula, or a decimal comma that could not be one."""
+    if ": =" in cell:
+        return ": formulas have no values before a spreadsheet has opened and saved the file"
+    comma = re.search(r": [+-]?\d+,\d+$", cell)
+    return ": where commas separate the columns decimals need points" if comma else ""
 
 
 def _half_a_digit(x: Array) -> Array:

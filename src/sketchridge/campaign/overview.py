@@ -4,6 +4,7 @@ so that the answer comes at once."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from sketchridge.active.goals import EXPLORE, as_goal, is_reached
 from sketchridge.active.sql import SQLStore
 from sketchridge.active.stopping import reasons_to_stop, stop_rules_from
+from sketchridge.active.store import Telling
 
 __all__ = ["Overview", "overview"]
 
@@ -53,7 +55,6 @@ def overview(store: SQLStore) -> Overview:
     history = [{"round": r.number + 1, "labels": r.labels, **r.metrics} for r in rounds]
     edition = store.edition()
     last = (rounds[-1].labels, rounds[-1].edition) if rounds else (0, 0)
-    named = [(label.name or str(label.id), float(label.y[0])) for label in told]
     rules = stop_rules_from(settings["stop"])
     return Overview(
         target=encoding.get("target", "y"),
@@ -65,12 +66,28 @@ def overview(store: SQLStore) -> Overview:
         corrected=edition,
         unlearned=max(len(told) - last[0], 0) + edition - last[1],
         history=history,
-        lowest=min(named, key=lambda pair: pair[1], default=None),
-        highest=max(named, key=lambda pair: pair[1], default=None),
+        lowest=_named(store, min(told, key=lambda label: label.y[0], default=None)),
+        highest=_named(store, max(told, key=lambda label: label.y[0], default=None)),
         stop="; ".join(reasons_to_stop(rules, len(told), failed, size, history)),
         goal=_goal(settings, history),
         settings={**settings, "seed": notes.get("seed", settings["seed"])},
     )
+
+
+def _named(store: SQLStore, label: Telling | None) -> tuple[str, float] | None:
+    """A label with its point, by the table where it was told without a name: in Python, or to the
+    first version."""
+    if label is None:
+        return None
+    name = label.name or str(label.id)
+    encoding = (store.settings().get("notes") or {}).get("encoding") or {}
+    if encoding.get("id") is not None and not label.name:
+        from sketchridge.campaign.candidates import Candidates
+        from sketchridge.campaign.encoding import Encoding
+
+        with suppress(ValueError):  # the table may not be here
+            name = Candidates(Encoding.of(encoding), store).name(label.id)
+    return name, float(label.y[0])
 
 
 def _goal(settings: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> str:

@@ -33,6 +33,12 @@ def label_values(
     ``usual`` is the mark of decimals in the campaign's first table. ValueError for another unit,
     for commas beside points, and where a mark may be one of thousands.
     """
+    if column in sheet.percents:
+        raise ValueError(
+            f"{sheet.name} shows cells of {shown(column)} in percent, and holds 0.125 for 12.5%: "
+            "format them as plain numbers, and correct those that are not what was measured; "
+            "nothing was changed."
+        )
     cells = sheet.frame[column]
     if cells.dtype.is_numeric() or cells.dtype == pl.Null:
         return cells, numbers(cells)

@@ -20,6 +20,8 @@ from sketchridge.progress import written_out
 
 __all__ = ["app"]
 
+_IN_PYTHON = 'a lower confidence_level, or method="gaussian".'  # which no command takes
+
 
 class _Plain(TyperGroup):
     """Errors of the library are for its users: their text is shown, and the exit status is 1."""
@@ -42,7 +44,8 @@ class _Plain(TyperGroup):
 
 
 def _warn(message: Any, *_: Any, **__: Any) -> None:
-    _aside("Note: ", "bold", str(message))
+    text = str(message).replace(_IN_PYTHON, "or a lower --confidence.")
+    _aside("Note: ", "bold", text)
 
 
 def _complain(sentence: str) -> None:

@@ -1,5 +1,5 @@
-"""Cells of a workbook that look filled and hold nothing: errors such as #DIV/0!, and formulas that
-no spreadsheet has computed yet."""
+"""Cells of a workbook that are not what they look like: errors such as #DIV/0!, formulas that no
+spreadsheet has computed yet, and numbers in percent."""
 
 from __future__ import annotations
 
@@ -19,34 +19,43 @@ __all__ = ["with_faults"]
 _SIGNS = re.compile(rb"""\st=["']e["']|<(\w+:)?f[\s/>]""")
 _BOOK = "xl/workbook.xml"
 _LINKS = "xl/_rels/workbook.xml.rels"
+_STYLES = "xl/styles.xml"
+_PERCENT = {"9": "0%", "10": "0.00%"}  # formats that a workbook need not write out
+_AS_TEXT = r'"[^"]*"|[\\_*].'  # of a format
 
 
-def with_faults(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """The first sheet of a workbook, as it was read, with the text of such cells: =A1/B1, #N/A."""
+def with_faults(frame: pl.DataFrame, path: Path) -> tuple[pl.DataFrame, set[str]]:
+    """The first sheet of a workbook, as it was read, with the text of errors and open formulas:
+    =A1/B1, #N/A. And the columns in which a number is shown in percent."""
     cells = list(_cells(path))
-    faults = [cell for cell in cells if cell[2]]
-    if not faults:
-        return frame
-    top = min(row for row, _, _ in cells) + 1  # the header
-    left = min(column for _, column, _ in cells)
+    if not cells:
+        return frame, set()
+    top = min(row for row, *_ in cells) + 1  # the header
+    left = min(column for _, column, *_ in cells)
+    names = dict(enumerate(frame.columns, start=left))
+    percents = {names.get(column, "") for _, column, _, is_percent in cells if is_percent}
+    faults = [(row, column, fault) for row, column, fault, _ in cells if fault]
     columns: dict[str, list[str | None]] = {}
     for row, column, text in faults:
         place = row - top
-        if not (0 <= place < len(frame) and column - left < frame.width):
+        if not (0 <= place < len(frame) and column in names):
             raise ValueError(
                 f"{path} has cells that hold errors ({listed(t for *_, t in faults)}): correct or "
                 "empty them."
             )
-        name = frame.columns[column - left]
+        name = names[column]
         columns.setdefault(name, frame[name].to_list())[place] = text
-    return frame.with_columns(pl.Series(name, v, pl.String) for name, v in columns.items())
+    texts = [pl.Series(name, values, pl.String) for name, values in columns.items()]
+    return frame.with_columns(texts), percents
 
 
-def _cells(path: Path) -> Iterator[tuple[int, int, str]]:
-    """Row, column and fault of each cell that is not empty; nothing where there is no fault."""
+def _cells(path: Path) -> Iterator[tuple[int, int, str, bool]]:
+    """Row, column, fault, and whether it is in percent, of each cell that is not empty; nothing
+    where no cell can have either."""
     with zipfile.ZipFile(path) as book:
         sheet = _first_sheet(book)
-        if sheet is None or not _SIGNS.search(book.read(sheet)):
+        styles = _percent_styles(book)
+        if sheet is None or not (styles or _SIGNS.search(book.read(sheet))):
             return
         with book.open(sheet) as file:
             row = column = -1
@@ -57,8 +66,10 @@ def _cells(path: Path) -> Iterator[tuple[int, int, str]]:
                 elif event == "end" and tag == "c":
                     column = _column(element.get("r", ""), column + 1)
                     fault = _fault(element)
-                    if fault or element.findtext("{*}v") or element.find("{*}is") is not None:
-                        yield row, column, fault
+                    value = element.findtext("{*}v")
+                    if fault or value or element.find("{*}is") is not None:
+                        is_number = element.get("t", "n") == "n"
+                        yield row, column, fault, is_number and element.get("s") in styles
                 elif event == "end" and tag == "row":
                     element.clear()
 
@@ -75,6 +86,17 @@ def _first_sheet(book: zipfile.ZipFile) -> str | None:
             name = target.lstrip("/") if target.startswith("/") else f"xl/{target}"
             return name if name in names else None
     return None
+
+
+def _percent_styles(book: zipfile.ZipFile) -> set[str]:
+    """Numbers of the styles that show 0.125 as 12.5%."""
+    if _STYLES not in book.namelist():
+        return set()
+    root = ElementTree.fromstring(book.read(_STYLES))
+    written = root.iterfind("{*}numFmts/{*}numFmt")
+    formats = _PERCENT | {f.get("numFmtId", ""): f.get("formatCode", "") for f in written}
+    found = [formats.get(style.get("numFmtId", ""), "") for style in root.find("{*}cellXfs") or ()]
+    return {str(i) for i, code in enumerate(found) if "%" in re.sub(_AS_TEXT, "", code)}
 
 
 def _column(reference: str, otherwise: int) -> int:

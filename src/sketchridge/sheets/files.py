@@ -47,6 +47,7 @@ class Sheet:
     separator: str = ","
     has_points: bool = False  # numbers are written with decimal points in any country
     first: int = 0  # the row of the file where a piece of it begins
+    percents: frozenset[str] = frozenset()  # columns in which a workbook shows 0.125 as 12.5%
 
     def separator_beside(self, decimal: str) -> str:
         """Of the columns in files like this one; one with a binary format has none of its own."""
@@ -59,7 +60,7 @@ def read_sheet(path: Path) -> Sheet:
         ".csv": _read_text,
         ".tsv": _read_text,
         ".xlsx": _read_workbook,
-        ".parquet": _read_parquet,
+        ".parquet": lambda path: Sheet(pl.read_parquet(path), str(path), has_points=True),
     }
     suffix = path.suffix.lower()
     if suffix not in readers:
@@ -69,30 +70,22 @@ def read_sheet(path: Path) -> Sheet:
     if not path.is_file():
         raise ValueError(f"There is no file {path}.")
     try:
-        sheet = readers[suffix](path)
+        return readers[suffix](path)
     except (pl.exceptions.PolarsError, OSError, UnicodeError) as error:
         raise ValueError(
-            f"{path} cannot be read ({_first_line(error)}): {_advice(error)}"
+            f"{path} cannot be read ({_first_line(error)}): {_advice(error, suffix)}"
         ) from None
-    return sheet
 
 
-def _advice(error: Exception) -> str:
+def _advice(error: Exception, suffix: str) -> str:
     """What to do about a file that cannot be read."""
     if isinstance(error, UnicodeError):
         return "save it as UTF-8."
     if isinstance(error, OSError):
         return "check that you may read it, and that no other program holds it."
+    if suffix == ".parquet":
+        return "write it again as .parquet, or as .csv."
     return "every row must have as many cells as the header. Save it again from a spreadsheet."
-
-
-def _read_parquet(path: Path) -> Sheet:
-    try:
-        return Sheet(pl.read_parquet(path), str(path), has_points=True)
-    except pl.exceptions.PolarsError as error:
-        raise ValueError(
-            f"{path} cannot be read ({_first_line(error)}): write it again as .parquet, or as .csv."
-        ) from None
 
 
 def _read_text(path: Path) -> Sheet:
@@ -130,11 +123,25 @@ def _read_workbook(path: Path) -> Sheet:
         names = [cell for row in header.rows() for cell in row if cell is not None]
         _check_header(names, path)
         frame = book.load_sheet(0, dtypes="string").to_polars()
+        exact = book.load_sheet(0, dtypes="float").to_polars()
     except fastexcel.FastExcelError as error:
         raise ValueError(
             f"{path} cannot be read ({_first_line(error)}): save it again as .xlsx or .csv."
         ) from None
-    return Sheet(_tidy(with_faults(frame, path)), str(path), ";", has_points=True)
+    frame, percents = with_faults(_with_digits(frame, exact), path)
+    return Sheet(_tidy(frame), str(path), ";", True, percents=frozenset(map(_bare, percents)))
+
+
+def _with_digits(frame: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
+    """Cells with the 15 digits that a spreadsheet has; as text they come with nine decimals, so
+    that 2.5e-10 is 0."""
+
+    def mended(text: pl.Series) -> pl.Series:
+        x = exact[text.name]
+        lost = (text.cast(pl.Float64, strict=False) != x).fill_null(False)
+        return text.zip_with(~lost, x.map_elements("{:.15g}".format, pl.String))
+
+    return frame.with_columns(map(mended, frame.iter_columns()))
 
 
 def _decoded(data: bytes) -> str:
@@ -171,20 +178,18 @@ def _tidy(frame: pl.DataFrame) -> pl.DataFrame:
     frame = frame.with_columns(text.str.replace(r"^'([=+\-@])", "$1"))
     empty = pl.col(pl.String)
     frame = frame.with_columns(pl.when(empty.str.len_bytes() > 0).then(empty))
-    frame = frame.rename(
-        {name: re.sub(r"^'([=+\-@])", r"\1", name.strip()) for name in frame.columns}
-    )
+    frame = frame.rename({name: _bare(name) for name in frame.columns})
     nameless = [
         name
         for name in frame.columns
-        if (not name or name.startswith(NAMELESS)) and _is_empty(frame[name])
+        if (not name or name.startswith(NAMELESS)) and frame[name].null_count() == len(frame)
     ]
     frame = frame.drop(nameless)
     return frame.filter(~pl.all_horizontal(pl.all().is_null())) if frame.width else frame
 
 
-def _is_empty(values: pl.Series) -> bool:
-    return values.null_count() == len(values)
+def _bare(name: str) -> str:
+    return re.sub(r"^'([=+\-@])", r"\1", name.strip())
 
 
 def check_kind(path: Path, rows: int = 0) -> None:
@@ -228,7 +233,15 @@ def write_sheet(
         separator = "\t"
     elif comma or separator == "\t":
         separator = ";" if comma else ","
-    put(path, lambda file: frame.write_csv(file, separator=separator, decimal_comma=comma), force)
+    marks: dict[str, Any] = {"separator": separator, "decimal_comma": comma}
+    marks["include_bom"] = not _is_ascii(frame)  # without it a spreadsheet on Windows shows Âµ
+    put(path, lambda file: frame.write_csv(file, **marks), force)
+
+
+def _is_ascii(frame: pl.DataFrame) -> bool:
+    texts = frame.select(pl.col(pl.String)).iter_columns()
+    alike = all((text.str.len_bytes() == text.str.len_chars()).all() for text in texts)
+    return alike and "".join(frame.columns).isascii()
 
 
 def harmless(frame: pl.DataFrame) -> pl.DataFrame:
