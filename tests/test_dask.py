@@ -193,13 +193,6 @@ def test_four_workers_agree_bit_for_bit_with_two():
         np.testing.assert_array_equal(four[name], value)
 
 
-def test_blocks_are_handled_by_another_backend():
-    """By PyTorch, on the workers' GPU where there is one."""
-    here = fitted("numpy", **FITS["intercept"])
-    there = fitted(DaskBlocks(shared_client(), inner="torch", rows=2500), **FITS["intercept"])
-    assert_agree(answers(there), answers(here))
-
-
 def clients() -> list[Client]:
     return [few_workers(), shared_client()]
 

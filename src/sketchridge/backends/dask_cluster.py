@@ -15,6 +15,7 @@ import distributed
 import numpy as np
 from distributed.comm.core import CommClosedError
 
+from sketchridge.backends.base import Backend
 from sketchridge.backends.dask_tasks import added, aligned, freed, itself, on_block
 from sketchridge.backends.elsewhere import Unreachable
 
@@ -34,7 +35,7 @@ class Cluster:
     worker, where one is lost. Blocks i of every matrix are at home together, so that little moves.
     """
 
-    def __init__(self, client: Any, inner: str) -> None:
+    def __init__(self, client: Any, inner: str | Backend) -> None:
         self._asked = client
         self.inner = inner
         self._open: weakref.WeakSet[Any] = weakref.WeakSet()  # futures, not known to be done
