@@ -93,6 +93,19 @@ def test_a_cluster_gives_the_numbers_of_one_machine(settings):
         np.testing.assert_allclose(*bounds, rtol=AGREEMENT)
 
 
+@pytest.mark.parametrize("sketch", ["rademacher", "sparse", "srht", "fourier", "array"])
+def test_every_dense_sketch(sketch):
+    """Whose entries are made where the columns are; those of an array are sent."""
+    X, y, Xt = problem(1500)
+    S = np.random.default_rng(1).standard_normal((30, 1500)) if sketch == "array" else sketch
+    settings = FIXED | {"alpha": 0.5, "sketch": S}
+    settings |= {} if sketch == "array" else {"sketch_size": 30}
+    models = [SketchedKernelRidge(**settings, backend=b).fit(X, y) for b in (blocks(400), "numpy")]
+    for ask in ("predict", "variance"):
+        there, here = (getattr(model, ask)(Xt) for model in models)
+        np.testing.assert_allclose(there, here, rtol=0, atol=1e-9 * np.abs(here).max())
+
+
 TOLERANCES: dict[str, tuple[float, Callable[[Any, Array], Any]]] = {
     "v2": (1e-8, lambda model, X: model.variance(X, "v2")),
     "vbar": (1e-8, lambda model, X: model.variance(X, "vbar")),
@@ -181,16 +194,17 @@ def test_one_worker_and_two_agree_bit_for_bit(settings):
 
 @pytest.mark.slow
 def test_four_workers_agree_bit_for_bit_with_two():
+    """Of seven blocks, so that some workers have one and some two."""
     client = new_client(4)
     try:
-        two, four = (
-            answers(fitted(blocks(client=c), **FITS["intercept"]))
-            for c in (shared_client(), client)
-        )
+        for settings in (FITS["intercept"], FITS["leave-one-out"], FITS["dense"]):
+            two, four = (
+                answers(fitted(blocks(800, c), **settings)) for c in (shared_client(), client)
+            )
+            for name, value in two.items():
+                np.testing.assert_array_equal(four[name], value, err_msg=name)
     finally:
         stopped(client)
-    for name, value in two.items():
-        np.testing.assert_array_equal(four[name], value)
 
 
 def clients() -> list[Client]:
