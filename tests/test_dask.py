@@ -27,6 +27,7 @@ from sketchridge import ExactKernelRidge, SketchedKernelRidge
 from sketchridge.backends import as_backend, dask_cluster
 from sketchridge.backends.dask_blocks import DaskBlocks
 from sketchridge.chosen import exact_penalty
+from sketchridge.dask_input import points_there
 
 Array = np.ndarray
 N, T = 5000, 40
@@ -555,3 +556,50 @@ def test_an_interruption_cancels_the_work():
     time.sleep(1.0)
     assert not any(client.processing().values())
     stopped(client)
+
+
+def unreadable(block: Array) -> Array:
+    raise FileNotFoundError("No such file: rows-0.npy")
+
+
+def test_a_file_that_workers_do_not_see_is_told():
+    """It is no lost scheduler, although errors of connections are OSErrors too."""
+    X, y, _ = problem(3000)
+    lazy = da.from_array(X, chunks=(700, 3)).map_blocks(unreadable, dtype=float, meta=X[:0])
+    with pytest.raises(FileNotFoundError, match="No such file: rows-0"):
+        SketchedKernelRidge(**FIXED, backend=blocks()).fit(lazy, y)
+
+
+def fatal(frame: pd.DataFrame) -> pd.DataFrame:
+    os._exit(1)
+
+
+@pytest.mark.slow
+def test_a_partition_that_is_too_large_for_a_worker_is_told():
+    """Where its rows are counted, before anything else."""
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
+        client = new_client(1)
+    try:
+        X, y, _ = problem(3000)
+        frame = pd.DataFrame(X, columns=list("abc"))
+        lazy = dd.from_pandas(frame, npartitions=2).map_partitions(fatal, meta=frame)
+        with pytest.raises(MemoryError, match=r"give workers more, or smaller partitions"):
+            SketchedKernelRidge(**FIXED, backend=blocks(client=client)).fit(lazy, y)
+    finally:
+        stopped(client)
+
+
+def made(part: int, columns: list[str] | None = None, folder: Any = None) -> pd.DataFrame:
+    """A part of a frame, which notes the columns that it was asked for."""
+    frame = pd.DataFrame(problem(3000)[0], columns=list("abc"))[part::3]
+    frame = frame if columns is None else frame[columns]
+    (folder / f"{part}-{''.join(frame)}").touch()
+    return frame
+
+
+def test_rows_of_a_frame_are_counted_by_one_column(tmp_path):
+    meta = pd.DataFrame(np.empty((0, 3)), columns=list("abc"))
+    lazy = dd.from_map(made, range(3), folder=tmp_path, meta=meta)
+    rows = points_there(lazy, blocks())
+    assert {"0-a", "1-a", "2-a"} <= {path.name for path in tmp_path.iterdir()}
+    np.testing.assert_array_equal(rows.take(slice(0, 1000)), problem(3000)[0][::3])
