@@ -27,6 +27,7 @@ from sketchridge import ExactKernelRidge, SketchedKernelRidge
 from sketchridge.backends import as_backend, dask_cluster
 from sketchridge.backends.dask_blocks import DaskBlocks
 from sketchridge.chosen import exact_penalty
+from sketchridge.dask_input import points_there
 
 Array = np.ndarray
 N, T = 5000, 40
@@ -91,6 +92,19 @@ def test_a_cluster_gives_the_numbers_of_one_machine(settings):
     if not here.fitted_.factor.complete:  # else it is rounding alone
         bounds = [model.certificate_.relative for model in (there, here)]
         np.testing.assert_allclose(*bounds, rtol=AGREEMENT)
+
+
+@pytest.mark.parametrize("sketch", ["rademacher", "sparse", "srht", "fourier", "array"])
+def test_every_dense_sketch(sketch):
+    """Whose entries are made where the columns are; those of an array are sent."""
+    X, y, Xt = problem(1500)
+    S = np.random.default_rng(1).standard_normal((30, 1500)) if sketch == "array" else sketch
+    settings = FIXED | {"alpha": 0.5, "sketch": S}
+    settings |= {} if sketch == "array" else {"sketch_size": 30}
+    models = [SketchedKernelRidge(**settings, backend=b).fit(X, y) for b in (blocks(400), "numpy")]
+    for ask in ("predict", "variance"):
+        there, here = (getattr(model, ask)(Xt) for model in models)
+        np.testing.assert_allclose(there, here, rtol=0, atol=1e-9 * np.abs(here).max())
 
 
 TOLERANCES: dict[str, tuple[float, Callable[[Any, Array], Any]]] = {
@@ -181,23 +195,17 @@ def test_one_worker_and_two_agree_bit_for_bit(settings):
 
 @pytest.mark.slow
 def test_four_workers_agree_bit_for_bit_with_two():
+    """Of seven blocks, so that some workers have one and some two."""
     client = new_client(4)
     try:
-        two, four = (
-            answers(fitted(blocks(client=c), **FITS["intercept"]))
-            for c in (shared_client(), client)
-        )
+        for settings in (FITS["intercept"], FITS["leave-one-out"], FITS["dense"]):
+            two, four = (
+                answers(fitted(blocks(800, c), **settings)) for c in (shared_client(), client)
+            )
+            for name, value in two.items():
+                np.testing.assert_array_equal(four[name], value, err_msg=name)
     finally:
         stopped(client)
-    for name, value in two.items():
-        np.testing.assert_array_equal(four[name], value)
-
-
-def test_blocks_are_handled_by_another_backend():
-    """By PyTorch, on the workers' GPU where there is one."""
-    here = fitted("numpy", **FITS["intercept"])
-    there = fitted(DaskBlocks(shared_client(), inner="torch", rows=2500), **FITS["intercept"])
-    assert_agree(answers(there), answers(here))
 
 
 def clients() -> list[Client]:
@@ -548,3 +556,50 @@ def test_an_interruption_cancels_the_work():
     time.sleep(1.0)
     assert not any(client.processing().values())
     stopped(client)
+
+
+def unreadable(block: Array) -> Array:
+    raise FileNotFoundError("No such file: rows-0.npy")
+
+
+def test_a_file_that_workers_do_not_see_is_told():
+    """It is no lost scheduler, although errors of connections are OSErrors too."""
+    X, y, _ = problem(3000)
+    lazy = da.from_array(X, chunks=(700, 3)).map_blocks(unreadable, dtype=float, meta=X[:0])
+    with pytest.raises(FileNotFoundError, match="No such file: rows-0"):
+        SketchedKernelRidge(**FIXED, backend=blocks()).fit(lazy, y)
+
+
+def fatal(frame: pd.DataFrame) -> pd.DataFrame:
+    os._exit(1)
+
+
+@pytest.mark.slow
+def test_a_partition_that_is_too_large_for_a_worker_is_told():
+    """Where its rows are counted, before anything else."""
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
+        client = new_client(1)
+    try:
+        X, y, _ = problem(3000)
+        frame = pd.DataFrame(X, columns=list("abc"))
+        lazy = dd.from_pandas(frame, npartitions=2).map_partitions(fatal, meta=frame)
+        with pytest.raises(MemoryError, match=r"give workers more, or smaller partitions"):
+            SketchedKernelRidge(**FIXED, backend=blocks(client=client)).fit(lazy, y)
+    finally:
+        stopped(client)
+
+
+def made(part: int, columns: list[str] | None = None, folder: Any = None) -> pd.DataFrame:
+    """A part of a frame, which notes the columns that it was asked for."""
+    frame = pd.DataFrame(problem(3000)[0], columns=list("abc"))[part::3]
+    frame = frame if columns is None else frame[columns]
+    (folder / f"{part}-{''.join(frame)}").touch()
+    return frame
+
+
+def test_rows_of_a_frame_are_counted_by_one_column(tmp_path):
+    meta = pd.DataFrame(np.empty((0, 3)), columns=list("abc"))
+    lazy = dd.from_map(made, range(3), folder=tmp_path, meta=meta)
+    rows = points_there(lazy, blocks())
+    assert {"0-a", "1-a", "2-a"} <= {path.name for path in tmp_path.iterdir()}
+    np.testing.assert_array_equal(rows.take(slice(0, 1000)), problem(3000)[0][::3])

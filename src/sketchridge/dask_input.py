@@ -121,9 +121,9 @@ def points_there(X: Any, spec: Any) -> Any:
     backend: Any = spec if getattr(spec, "name", None) == "dask" else as_backend("dask")
     _check_table(X)
     wrong = _no_numbers(X)
-    array = _known_lengths(X if wrong else X.astype(float))
+    array = _known_lengths(X if wrong else X.astype(float), backend)
     if array.shape[0] <= backend.limit:
-        return np.asarray(X.compute())
+        return np.asarray(backend.cluster.brought(X))
     if wrong:
         raise ValueError(
             f"X has columns that are no numbers ({', '.join(wrong)}): encode or drop them first."
@@ -203,10 +203,12 @@ def _check_table(X: Any) -> None:
         raise ValueError(f"X must be a table of rows and columns, got {X.ndim} dimensions.")
 
 
-def _known_lengths(X: Any) -> Any:
-    """Dask's array of X with known lengths of chunks: read once where they are unknown."""
+def _known_lengths(X: Any, backend: Any) -> Any:
+    """Dask's array of X with known lengths of chunks: where they are unknown it is read once, of a
+    frame the first column."""
     if not hasattr(X, "chunks"):
-        return X.to_dask_array(lengths=True)
+        lengths = backend.cluster.brought(X[list(X.columns[:1])].map_partitions(len))
+        return X.to_dask_array(lengths=tuple(lengths))
     return X if not np.isnan(X.shape[0]) else X.copy().compute_chunk_sizes()
 
 

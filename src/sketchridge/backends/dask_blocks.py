@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sketchridge.backends import dask_tasks as tasks
-from sketchridge.backends.base import REMEDY
+from sketchridge.backends.base import REMEDY, Backend
 from sketchridge.backends.cholesky import Cholesky
 from sketchridge.backends.dask_arrays import BlockPoints, BlockTall, sent
 from sketchridge.backends.dask_cluster import Cluster, PerBlock
@@ -40,7 +40,8 @@ class DaskBlocks(NumpyTiles):
     Parameters
     ----------
     client : a `dask.distributed.Client`; unless given, the one made last.
-    inner : the backend on the workers: "numpy", or "torch" or "triton" where they have GPUs.
+    inner : the backend on the workers: "numpy", or "torch" or "triton" where they have GPUs; or
+        one itself, such as ``TorchTiles(device="cuda:1")``.
     rows : rows of a block; unless given, about 32,768, or up to 65,536 where n is beyond 2²⁵.
 
     Examples
@@ -53,7 +54,7 @@ class DaskBlocks(NumpyTiles):
     dense_rows = 0
 
     def __init__(
-        self, client: Any = None, *, inner: str = "numpy", rows: int | None = None
+        self, client: Any = None, *, inner: str | Backend = "numpy", rows: int | None = None
     ) -> None:
         super().__init__()
         self.inner = inner
@@ -231,5 +232,5 @@ def _here(points: Points) -> Points:
     return Points(points.backend, points.kernel, points.host(), points.largest)
 
 
-def _again(inner: str, rows: int | None) -> DaskBlocks:
+def _again(inner: str | Backend, rows: int | None) -> DaskBlocks:
     return DaskBlocks(inner=inner, rows=rows)

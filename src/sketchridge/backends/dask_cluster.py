@@ -15,6 +15,7 @@ import distributed
 import numpy as np
 from distributed.comm.core import CommClosedError
 
+from sketchridge.backends.base import Backend
 from sketchridge.backends.dask_tasks import added, aligned, freed, itself, on_block
 from sketchridge.backends.elsewhere import Unreachable
 
@@ -34,7 +35,7 @@ class Cluster:
     worker, where one is lost. Blocks i of every matrix are at home together, so that little moves.
     """
 
-    def __init__(self, client: Any, inner: str) -> None:
+    def __init__(self, client: Any, inner: str | Backend) -> None:
         self._asked = client
         self.inner = inner
         self._open: weakref.WeakSet[Any] = weakref.WeakSet()  # futures, not known to be done
@@ -101,6 +102,14 @@ class Cluster:
         self._open.update(out)
         return out
 
+    def brought(self, collection: Any) -> Any:
+        """What Dask's array or frame holds: computed by these workers, or here without a client."""
+        try:
+            client = self.client
+        except Unreachable:
+            return collection.compute()
+        return self.gathered([client.compute(collection)])[0]
+
     def work(self, task: Callable[..., Any], *operands: Any, at: At | None = None) -> list[Any]:
         """Futures of a task of the inner backend for every block; an operand is a list with one for
         each block, or the same for all."""
@@ -124,7 +133,7 @@ class Cluster:
 
     def gathered(self, futures: list[Any]) -> list[Any]:
         """What futures hold. An interruption cancels whatever the workers still do."""
-        with self._told(), self._canceling():
+        with self._told(futures), self._canceling():
             alone = 0.0
             while True:
                 try:
@@ -157,17 +166,20 @@ class Cluster:
         return workers
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _told(self, futures: Sequence[Any] = ()) -> Iterator[None]:
+        """Errors of the cluster in words; those of what the futures do are their own."""
         try:
             yield
         except distributed.scheduler.KilledWorker as error:
             raise MemoryError(
                 f"{error.allowed_failures + 1} of Dask's workers died in one task, most often "
                 "because it needs more memory than they have: give workers more, or smaller "
-                "blocks, with backend=DaskBlocks(rows=…), or a smaller sketch_size. Nothing was "
-                "changed."
+                "partitions, or blocks, with backend=DaskBlocks(rows=…), or a smaller sketch_size. "
+                "Nothing was changed."
             ) from error
         except (CommClosedError, CancelledError, TimeoutError, OSError) as error:
+            if any(future.status == "error" for future in futures):
+                raise
             raise Unreachable(
                 f"The Dask scheduler, or the client's connection to it, is lost ({error}): start a "
                 "new cluster and Client, then fit again. Nothing was changed."

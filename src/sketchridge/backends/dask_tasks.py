@@ -29,10 +29,15 @@ __all__ = [
 Array = np.ndarray
 
 
+def engine(inner: str | Backend) -> Backend:
+    """The inner backend, itself or by its name."""
+    return inner if isinstance(inner, Backend) else _named(inner)
+
+
 @lru_cache
-def engine(name: str) -> Backend:
-    """The inner backend; NumPy's in one thread, since a worker runs several tasks at a time and
-    sums must not depend on how many."""
+def _named(name: str) -> Backend:
+    """NumPy's in one thread, since a worker runs several tasks at a time and sums must not depend
+    on how many."""
     if name == "numpy":
         return NumpyTiles(workers=1)
     from sketchridge.backends import as_backend
@@ -40,7 +45,7 @@ def engine(name: str) -> Backend:
     return as_backend(name)
 
 
-def on_block(work: Callable[..., Any], inner: str, *operands: Any) -> Any:
+def on_block(work: Callable[..., Any], inner: str | Backend, *operands: Any) -> Any:
     """The work of an inner backend with what was sent to it."""
     with one_blas_thread():
         backend = engine(inner)
