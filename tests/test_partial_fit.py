@@ -227,3 +227,21 @@ def test_sums_become_finer_as_lambda_falls():
     assert model.fitted_.factor.precision == "float64"
     again = SketchedKernelRidge("gaussian", **options | {"sketch": model.sketch_}).fit(X, y)
     assert_close(model.variance(X[:50]), again.variance(X[:50]))
+
+
+@intercepts
+@pytest.mark.parametrize("alpha", [0.3, "loo"])
+def test_intervals_do_not_follow_the_last_digit_of_a_sketch_that_is_complete(alpha, fit_intercept):
+    """Of a kernel of rank 20 rounding says whether 20 landmarks leave nothing or nearly nothing."""
+    rng = np.random.default_rng(3)
+    A = rng.uniform(-1, 1, (125, 3))
+    b = np.sin(3 * A[:, 0]) + A[:, 1] ** 2 + 0.1 * rng.standard_normal(125)
+    w = rng.integers(1, 4, 125).astype(float)
+    options = {"alpha": alpha, "fit_intercept": fit_intercept, "random_state": 0}
+    model = SketchedKernelRidge("polynomial", **options)
+    for rows in (slice(60), slice(60, None)):
+        model.partial_fit(A[rows], b[rows], w[rows])
+    whole = SketchedKernelRidge("polynomial", sketch=model.sketch_, **options).fit(A, b, w)
+    for name in ("amplitude_", "noise_variance_", "loo_error_"):
+        assert_close(getattr(whole, name), getattr(model, name), condition=1e3)
+    assert_close(whole.predict_interval(A), model.predict_interval(A), condition=1e3)

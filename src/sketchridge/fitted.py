@@ -31,6 +31,7 @@ __all__ = ["Fitted", "Probed", "Settings", "SketchTask", "rows_left_out"]
 Array = np.ndarray
 _STORED = 20e6  # bytes of L and V beyond which they are made again instead
 _NEARLY = 1e-8  # what a mean by other coefficients may be off by, relative
+_KNOWN = 1e-6  # of a row's noise: where the sketch misses less, landmarks are rows as others are
 _TOLD = {"v3", "gp", "bias2", "predictive"}  # by landmarks, without the training rows
 _GATHERED = 2**13  # rows that a cluster gives to the caller, and to each worker
 
@@ -349,17 +350,20 @@ def rows_left_out(
 ) -> LeftOut:
     """From the sketched model's residuals, or from the exact mean's coefficients ω."""
     factor = ridge.basis.factor
+    alpha = ridge.lam * ridge.sample.total
+    unexplained = np.zeros(len(data.w)) if factor.complete else ridge.basis.unexplained()
     pivots = factor.pivots if isinstance(factor, RowFactor) else None
+    known = (unexplained * data.w <= _KNOWN * alpha).all()
     return LeftOut(
         data,
-        ridge.lam * ridge.sample.total,
+        alpha,
         1 - ridge.leverages().host()[:, 0],
         residuals=ridge.residuals().host() if omega is None else None,
         dual=None if omega is None else omega.host(),
-        unexplained=0.0 if factor.complete else ridge.basis.unexplained(),
+        unexplained=unexplained,
         share=probed.share,
         ratio=probed.ratio,
         exactly_unfitted=probed.unfitted,
-        landmarks=None if factor.complete else pivots,
+        landmarks=None if known else pivots,
         noise_ratio=1.0 if varying is None else varying.ratio(ridge.sample),
     )
