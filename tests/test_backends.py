@@ -362,14 +362,24 @@ def test_coinciding_points_have_the_kernel_of_the_diagonal(row: BackendCase, cas
 
 
 @every_backend
-@pytest.mark.parametrize("size", [1e-12, 1e12])
-def test_weights_of_any_size(row: BackendCase, size):
+@pytest.mark.parametrize("kernel", [Gaussian(0.9), Laplacian(1.5), Linear()], ids=repr)
+@pytest.mark.parametrize("size", [1e-60, 1e-43, 1e-12, 1e12, 1e60])
+def test_weights_of_any_size(row: BackendCase, kernel, size):
+    """Also those that single precision does not hold."""
     X, Z = normal(12, 2), normal(70, 2, seed=1)
-    problem = Problem(row, Gaussian(0.9), X, Z)
-    problem.w[::7] = 0
-    squares = problem.residual(*map(problem.tall, (problem.T, problem.C, size * problem.w)))
-    wanted = ((problem.K - problem.C @ problem.T.T) ** 2 @ problem.w)[:, 0]
-    assert_close(squares / size, wanted, problem.kind)
+    problem = Problem(row, kernel, X, Z)
+    K, T, C, w = problem.K, problem.T, problem.C, problem.w
+    w[::7] = 0
+    weights = problem.tall(size * w)
+    left = problem.residual(problem.tall(T), problem.tall(C), weights)
+    assert_close(left / size, ((K - C @ T.T) ** 2 @ w)[:, 0], problem.kind)
+    squares, sums = problem.backend.moments(
+        problem.P, problem.Q, problem.tall(T), weights=weights, precision=problem.precision
+    )
+    assert_close(squares / size, (K**2 @ w)[:, 0], problem.kind)
+    scale = (abs(K) @ (w * abs(T))).max()
+    for products in (sums.host(), problem.matmul(problem.tall(T), weights)):
+        assert_close(products / size, K @ (w * T), problem.kind, scale=scale)
 
 
 @every_backend

@@ -83,3 +83,14 @@ def test_weights_without_a_fit_of_their_own_are_documented():
     for cls in (ExactKernelRidge, SketchedKernelRidge):
         told = " ".join(cls.fit.__doc__.split())
         assert "sample_weight : (n,) array Precisions" in told
+
+
+@classes
+@pytest.mark.parametrize("options", [{}, {"kernel": "gaussian", "bandwidth": 0.6, "alpha": 1e99}])
+def test_a_weight_that_is_none_beside_the_others_is_none(cls, options):
+    """Its share of the sum was 0 in floating point, and variances were NaN."""
+    w = np.where(np.arange(N) < 5, 1e-250, 1e100)
+    options = options | ({} if cls is ExactKernelRidge else {"random_state": 0})
+    model = cls(**options).fit(ROWS, y[:N], w)
+    assert_same_answers(model, cls(**options).fit(ROWS[5:], y[5:N], w[5:]))
+    assert np.isfinite(model.predict_interval(X_TEST)).all()

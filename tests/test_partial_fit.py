@@ -242,3 +242,21 @@ def test_landmarks_that_explain_all_count_as_rows_like_the_others(fewer):
     assert_close(again.noise_variance_, found.noise_variance_, "percent")
     for one, other in zip(again.predict_interval(A), found.predict_interval(A), strict=True):
         assert_close(one, other, "percent")
+
+
+@intercepts
+@pytest.mark.parametrize("alpha", [0.3, "loo"])
+def test_intervals_do_not_follow_the_last_digit_of_a_sketch_that_is_complete(alpha, fit_intercept):
+    """Of a kernel of rank 20 rounding says whether 20 landmarks leave nothing or nearly nothing."""
+    rng = np.random.default_rng(3)
+    A = rng.uniform(-1, 1, (125, 3))
+    b = np.sin(3 * A[:, 0]) + A[:, 1] ** 2 + 0.1 * rng.standard_normal(125)
+    w = rng.integers(1, 4, 125).astype(float)
+    options = {"alpha": alpha, "fit_intercept": fit_intercept, "random_state": 0}
+    model = SketchedKernelRidge("polynomial", **options)
+    for rows in (slice(60), slice(60, None)):
+        model.partial_fit(A[rows], b[rows], w[rows])
+    whole = SketchedKernelRidge("polynomial", sketch=model.sketch_, **options).fit(A, b, w)
+    for name in ("amplitude_", "noise_variance_", "loo_error_"):
+        assert_close(getattr(whole, name), getattr(model, name), condition=1e3)
+    assert_close(whole.predict_interval(A), model.predict_interval(A), condition=1e3)

@@ -33,7 +33,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from test_backends import torch_tiles, triton_fused
 
-from sketchridge import ExactKernelRidge, SketchedKernelRidge
+from sketchridge import ExactKernelRidge, SketchedKernelRidge, answers
 from sketchridge.backends import NumpyTiles
 
 Array = np.ndarray
@@ -359,6 +359,19 @@ def test_one_contrast_is_tested_by_its_z(make):
     assert_close(found.low, mean - norm.ppf(0.975) * np.sqrt(variance), condition=10)
     assert found.critical_value == pytest.approx(norm.ppf(0.975), abs=0.06)
     assert found.p_simultaneous[0] == pytest.approx(found.p_value[0], abs=0.02)
+
+
+def test_a_band_does_not_follow_rounding():
+    """Pivots of a factor of correlations, whose diagonal is 1, were chosen by rounding."""
+    F = np.random.default_rng(0).standard_normal((9, 3))
+    C = F @ F.T
+    found = []
+    for scale in (1 - 1e-15, 1.0, 1 + 1e-15):
+        near = C * np.where(np.eye(9) > 0, np.linspace(1.0, scale, 9), 1.0)
+        rng = np.random.default_rng(0)
+        test = answers.tested(np.ones(9), np.sqrt(np.diag(C)), near, np.zeros(9), 0.95, 1000, rng)
+        found.append(test.critical_value)
+    assert found == pytest.approx([found[0]] * 3, rel=1e-6)
 
 
 def test_independent_contrasts_widen_the_band():

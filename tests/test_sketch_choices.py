@@ -192,3 +192,17 @@ def test_a_seed_reproduces_the_fit(name):
         np.testing.assert_array_equal(other.predict(X_TEST, return_std=True), answers)
         assert other.gap_ == one.gap_
     assert not np.array_equal(matrix_of(different.sketch_, N), S)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sizes_of_an_array_s_rows_change_nothing(dtype):
+    """Rows of 1e±160 gave other variances, and rows of 1e±300 none."""
+    S = np.random.default_rng(0).standard_normal((4, N))
+    sizes = 10.0 ** np.array([-300.0, -160, 160, 300])[:, None]
+    plain, other = (
+        sketched(kernel="matern32", sketch=A, solver="sketch", dtype=dtype).fit(X, y)
+        for A in (S, sizes * S)
+    )
+    for kind in ("v2", "v3", "gp"):
+        expected = plain.variance(X_TEST, kind)
+        assert_close(other.variance(X_TEST, kind), expected, dtype, condition=10)

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from sketchridge.covariance import half
-
 __all__ = ["ContrastTest", "MarginalEffects", "effects_table", "tested"]
 
 Array = np.ndarray
@@ -101,7 +99,8 @@ def _largest_of_all(C: Array, simulations: int, rng: np.random.Generator) -> Arr
     known = np.flatnonzero(std > 0)
     if not len(known):
         return np.zeros(simulations)
-    R = half(C[np.ix_(known, known)] / np.outer(std[known], std[known]))
+    E, V = np.linalg.eigh(C[np.ix_(known, known)] / np.outer(std[known], std[known]))
+    R = V * np.sqrt(np.maximum(E, 0)) @ V.T  # a Cholesky factor's pivots would follow rounding
     size = max(1, _NUMBERS // len(R))
     parts = []
     for start in range(0, simulations, size):

@@ -21,6 +21,7 @@ from sketchridge.checks import (
 __all__ = ["validated"]
 
 Array = np.ndarray
+_NONE = 1e-300  # of the sum of weights: a share as small would be 0 somewhere and divided by there
 
 
 def validated(
@@ -51,7 +52,8 @@ def validated(
     check_noise_variance(estimator.noise_variance, Y.shape[1])
     check_known(Y)
     check_range(Y)
-    return X, Y, checked_weights(sample_weight, X), y.ndim == 1
+    w = checked_weights(sample_weight, X)
+    return X, Y, np.where(w / w.sum() < _NONE, 0.0, w), y.ndim == 1
 
 
 def _checked(estimator: Any, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:

@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["EntrySketch", "RowSketch", "Sketch", "check_number"]
+__all__ = ["EntrySketch", "RowSketch", "Sketch", "check_number", "evened"]
 
 Array = np.ndarray
 AnySketch = TypeVar("AnySketch", bound="Sketch")
+_FAR = 30  # powers of two, of which single precision holds 127 at both ends
 
 
 class Sketch(ABC):
@@ -100,3 +101,15 @@ class RowSketch(Sketch):
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng([self.seed, self.size])
+
+
+def evened(matrix: Array) -> Array:
+    """A sketch's matrix (m, n) whose rows are near 1, by powers of two, where one is not: sizes of
+    rows change nothing but what overflows.
+
+    >>> evened(np.array([[3e300, 0.0], [1.0, 2.0]])).max(axis=1).round(1)
+    array([0.6, 0.5])
+    """
+    exponents = np.frexp(np.abs(matrix).max(axis=1, initial=0.0))[1]
+    far = (np.abs(exponents) > _FAR).any()
+    return np.ldexp(matrix, -exponents[:, None]) if far else matrix

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sketchridge.sketch_base import EntrySketch, RowSketch, Sketch
+from sketchridge.sketch_base import EntrySketch, RowSketch, Sketch, evened
 
 __all__ = [
     "CELL",
@@ -375,9 +375,8 @@ def as_sketch(spec: object, *, n: int, seed: int) -> Sketch:
             f"A sketch given as an array must have one column for each of the {n} training rows "
             f"and at least one row, got shape {matrix.shape}."
         )
-    sketch = ArraySketch(matrix)
-    sketch.check(n)
-    return sketch
+    ArraySketch(matrix).check(n)
+    return ArraySketch(evened(matrix))
 
 
 def _generator(seed: int, row: int, column: int) -> np.random.Generator:

@@ -418,3 +418,31 @@ def test_a_pool_of_one_point():
     sums = pool_sums(pool, np.array([30]), model.fitted_)
     scores, _ = v2_by_sums(pool, sums, model.fitted_)
     assert abs(scores[30] / residual_v2(model, X[30:])[0] - 1) < tol("pcg")
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        3,
+        -1,
+        np.int64(5),
+        [0, 6],
+        np.array([-1, 0]),
+        np.arange(7) > 4,
+        slice(None, None, -2),
+        np.empty(0, dtype=int),
+        np.array([[1, 5], [6, 0]]),
+    ],
+    ids=str,
+)
+def test_points_are_taken_as_from_an_array(rows, parts):
+    """Of several parts negative numbers gave memory that nobody had written."""
+    X = normal(7, D)
+    pool = Pool(X[:7] if parts == 1 else X[:4])
+    for start in (4, 6)[: parts - 1]:
+        pool.append(X[start : start + 2])
+    np.testing.assert_array_equal(pool[rows], X[rows])
+    for beyond in (7, [-8], np.array([0, 9])):
+        with pytest.raises(IndexError):
+            pool[beyond]

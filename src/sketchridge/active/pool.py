@@ -65,11 +65,19 @@ class Pool:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: slice | Array) -> Array:
+    def __getitem__(self, rows: slice | int | Array) -> Array:
         if len(self._parts) == 1:
             return np.ascontiguousarray(self._parts[0][rows], dtype=float)
-        numbers = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
-        out = np.empty((len(numbers), self.shape[1]))
+        n, d = self.shape
+        if not isinstance(rows, slice) and np.ndim(rows) != 1:
+            return self[np.ravel(rows)].reshape(*np.shape(rows), d)
+        numbers = np.arange(*rows.indices(n)) if isinstance(rows, slice) else np.asarray(rows)
+        if numbers.dtype == bool:
+            numbers = np.flatnonzero(numbers)
+        if ((numbers < -n) | (numbers >= n)).any():
+            raise IndexError(f"The pool has {n} rows, 0 to {n - 1}, but others are asked for.")
+        numbers = np.where(numbers < 0, numbers + n, numbers)
+        out = np.empty((len(numbers), d))
         start = 0
         for part in self._parts:
             inside = (numbers >= start) & (numbers < start + len(part))

@@ -322,14 +322,14 @@ def _narrowest(T: Tall) -> tuple[Tall, Array | None]:
 
 
 def _operand(kernel: Kernel, T: Tall, weights: Tall | None, dtype: np.dtype) -> tuple[Array, int]:
-    """diag(w) T in a precision, times a power of two: products with small kernel values are then
-    normal numbers, many times faster."""
+    """diag(w) T in a precision, times a power of two: weights of any size are then held, and
+    products with small values of a distance's kernel are normal numbers, many times faster."""
     out = np.empty(T.shape, dtype=dtype)
-    largest = 0.0
-    if dtype == np.float32 and kernel.geometry == "distance":
+    largest, top = 0.0, 80 if kernel.geometry == "distance" else 0
+    if dtype == np.float32:
         most = 1.0 if weights is None else float(weights.whole().max(initial=0.0))
         largest = most * max(np.abs(panel).max(initial=0.0) for panel in T.panels)
-    lift = 80 - int(np.frexp(largest)[1]) if 0 < largest < np.inf else 0
+    lift = top - int(np.frexp(largest)[1]) if 0 < largest < np.inf else 0
     factor = np.ldexp(1.0 if weights is None else weights.whole(), lift)
     for panel, place in T.placed():
         np.multiply(panel, factor, out=out[:, place], casting="same_kind")

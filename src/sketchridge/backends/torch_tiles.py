@@ -80,7 +80,7 @@ class TorchTiles(TorchArrays):
         out = self._zeros(len(P), 1)
         for cols in self._chunks(len(Q), narrow.shape[1]):
             w = weights.part(cols)
-            self._add_squares(out[:, 0], P, Q, cols, narrow.part(cols), its_C, w[:, 0], precision)
+            self._add_squares(out, P, Q, cols, narrow.part(cols), its_C, w, precision)
         return self.host(out[:, 0])
 
     def moments(
@@ -93,10 +93,10 @@ class TorchTiles(TorchArrays):
         squares = self._zeros(len(P), 1)
         for cols in self._chunks(len(Q), narrow.shape[1]):
             V, units = _scaled(_weighted(narrow, weights, cols), dtype)
-            w = weights.part(cols).to(dtype)
+            w, unit = _scaled(weights.part(cols), dtype)
             for rows, part, tile in self._tiles(P, Q, cols, dtype):
                 _add_product(out[rows], tile, V[part], units)
-                squares[rows] += tile.square_() @ w[part]
+                _add_product(squares[rows], tile.square_(), w[part], unit)
         return self.host(squares[:, 0]), _product(Tall(self, (out,)), right)
 
     def _add_products(
@@ -114,13 +114,13 @@ class TorchTiles(TorchArrays):
         """out += Σ_j w_j (k(P, Q[cols]) − C Hᵀ)_j²."""
         dtype = _tile_type(precision)
         H = H.to(dtype)
-        w = w.to(dtype)
+        w, unit = _scaled(w, dtype)
         for rows, part, tile in self._tiles(P, Q, cols, dtype):
             if part.start == 0:
                 c = C.part(rows).to(dtype)
             if H.shape[1]:
                 tile.addmm_(c, H[part].T, alpha=-1)
-            out[rows] += tile.square_() @ w[part]
+            _add_product(out[rows], tile.square_(), w[part], unit)
 
     def _check_precision(self, precision: str) -> None:
         if precision not in self.precisions:

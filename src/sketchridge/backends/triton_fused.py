@@ -221,7 +221,7 @@ class TritonFused(TorchTiles):
         for rows in self._chunks(len(out), H.shape[1]):
             partial = self._partial_squares(job, rows, C.part(rows) * job.units)
             unit = job.w_unit / job.pair.gain**2
-            out[rows] += partial.sum(dim=0, dtype=torch.float64) * unit
+            out[rows, 0] += partial.sum(dim=0, dtype=torch.float64) * unit
 
     def _squares_job(
         self, P: Points, Q: Points, cols: slice, H: Any, w: Any, precision: str
@@ -239,7 +239,7 @@ class TritonFused(TorchTiles):
         units = column_units(H) if count == 2 else torch.ones_like(H[0])
         its_pieces = self._split(H, units, operand, chunk, shape.width)
         w_unit = powers(w.abs().amax())
-        its_w = padded((w / w_unit)[:, None], chunk).to(pair.sums)
+        its_w = padded(w / w_unit, chunk).to(pair.sums)
         right = padded(pair.right[cols], chunk)
         return _Squares(pair, shape, chunk, right, units, its_pieces, w_unit, its_w)
 
