@@ -38,6 +38,8 @@ class Cholesky:
 
     def half(self, B: Tall) -> Tall:
         """L⁻¹B, for B (n, t)."""
+        if self._undivided:
+            return Tall(self.backend, (self.backend.triangular(self.L, B.whole()),))
         return Tall(self.backend, (self._forward(self._copied(B), 0),))
 
     def solve(self, B: Tall) -> Tall:
@@ -46,6 +48,9 @@ class Cholesky:
 
     def finish(self, half: Tall) -> Tall:
         """L⁻ᵀ of what `half` gave."""
+        if self._undivided:
+            whole = self.backend.triangular(self.L, half.whole(), transposed=True)
+            return Tall(self.backend, (whole,))
         Y = self._copied(half)
         for j in reversed(self.blocks):
             below = self._below(j)
@@ -71,6 +76,11 @@ class Cholesky:
             Y[here] = self.backend.triangular(self.L[j, j], Y[here])
             Y[below] -= self.L[self._below(j), j] @ Y[here]
         return Y
+
+    @property
+    def _undivided(self) -> bool:
+        """Whether the backend solves with L as it is: nothing is copied then."""
+        return len(self) <= self.backend.undivided
 
     def _below(self, block: slice) -> slice:
         return slice(block.stop, len(self))
