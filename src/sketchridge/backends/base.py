@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from sketchridge.backends import memory
-from sketchridge.backends.cholesky import COLUMNS, Cholesky
+from sketchridge.backends.cholesky import Cholesky
 from sketchridge.backends.points import Points
 from sketchridge.backends.tall import Tall
 from sketchridge.backends.threads import over_rows
@@ -39,7 +39,7 @@ class Backend(ABC):
     name: ClassVar[str]
     precisions: ClassVar[tuple[str, ...]]
     dense_rows: int = 0  # for which an n×n matrix is factorized in seconds
-    undivided: int = COLUMNS  # rows of a triangular matrix that is solved in one piece
+    undivided: bool = False  # whether n×n triangles are solved in one piece
     block_bytes: int = 2**26  # of the largest (t, m) matrix while t points are predicted
     slab_bytes: int = 2**28  # of a few columns or rows of a matrix with a row for each data row
     longest: int = 2**62  # of the points that are predicted at a time

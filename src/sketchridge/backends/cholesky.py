@@ -28,7 +28,8 @@ class Cholesky:
         self.blocks = slices(len(M), COLUMNS)
         for j in self.blocks:
             done = slice(0, j.start)
-            self.L[j.start :, j] -= self.L[j.start :, done] @ self.L[j, done].T
+            if j.start:
+                self.L[j.start :, j] -= self.L[j.start :, done] @ self.L[j, done].T
             self.L[j, j] = backend.cholesky(self.L[j, j])
             below = self._below(j)
             self.L[below, j] = backend.triangular(self.L[j, j], self.L[below, j].T).T
@@ -79,8 +80,8 @@ class Cholesky:
 
     @property
     def _undivided(self) -> bool:
-        """Whether the backend solves with L as it is: nothing is copied then."""
-        return len(self) <= self.backend.undivided
+        """Whether the backend solves with L in one piece: nothing is copied then."""
+        return self.backend.undivided or len(self.blocks) == 1
 
     def _below(self, block: slice) -> slice:
         return slice(block.stop, len(self))

@@ -53,7 +53,7 @@ class NumpyTiles(Backend):
     name = "numpy"
     precisions = ("float32", "float64")
     dense_rows = 12_288
-    undivided = 2**62
+    undivided = True
     far: ClassVar[dict[str, float]] = {"float64": 0.0, "float32": 1e-24}
 
     def __init__(self, *, memory: int = 2**28, workers: int | None = None, tile: int = 512) -> None:
