@@ -198,22 +198,24 @@ class Problem:
         assert_close(weighted, K @ (w * T), self.kind, scale=2 * size)
 
     def check_residual(self) -> None:
-        K, T, C, w = self.K, self.T, self.C, self.w
-        out = self.residual(self.tall(T), self.tall(C), self.tall(w))
-        size = ((np.abs(K) + np.abs(C) @ np.abs(T).T) ** 2) @ w
-        assert (out >= 0).all()
-        wanted = ((K - C @ T.T) ** 2 @ w)[:, 0]
-        assert_close(out, wanted, self.kind, scale=size.max(initial=0))
+        K, T, C = self.K, self.T, self.C
+        for w in (self.w, np.ones_like(self.w)):
+            out = self.residual(self.tall(T), self.tall(C), self.tall(w))
+            size = ((np.abs(K) + np.abs(C) @ np.abs(T).T) ** 2) @ w
+            assert (out >= 0).all()
+            wanted = ((K - C @ T.T) ** 2 @ w)[:, 0]
+            assert_close(out, wanted, self.kind, scale=size.max(initial=0))
 
     def check_moments(self) -> None:
         """They are the residual without a fit, and the product."""
-        K, T, w = self.K, self.T, self.w
-        squares, sums = self.backend.moments(
-            self.P, self.Q, self.tall(T), weights=self.tall(w), precision=self.precision
-        )
-        assert_close(squares, (K**2 @ w)[:, 0], self.kind)
+        K, T = self.K, self.T
         scale = 2 * (np.abs(K) @ np.abs(T)).max(initial=0)
-        assert_close(sums.host(), K @ (w * T), self.kind, scale=scale)
+        for w in (self.w, np.ones_like(self.w)):
+            squares, sums = self.backend.moments(
+                self.P, self.Q, self.tall(T), weights=self.tall(w), precision=self.precision
+            )
+            assert_close(squares, (K**2 @ w)[:, 0], self.kind)
+            assert_close(sums.host(), K @ (w * T), self.kind, scale=scale)
 
     def check_block(self) -> None:
         assert_close(self.backend.block(self.P, self.Q).host(), self.K)

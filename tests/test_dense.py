@@ -161,10 +161,12 @@ def test_gp_is_the_posterior_variance_of_a_gaussian_process(weighted):
 
 
 @with_and_without_intercept
+@pytest.mark.parametrize("undivided", [True, False])
 @pytest.mark.parametrize("columns", [1, 7, 24, 25, 26])
-def test_blocks_of_the_factorization_change_nothing(columns, fit_intercept, monkeypatch):
+def test_blocks_of_the_factorization_change_nothing(columns, undivided, fit_intercept, monkeypatch):
     ridge, X_new, _, _, _ = problem(KERNEL_CASES[0], fit_intercept, uneven(N))
     monkeypatch.setattr(cholesky, "COLUMNS", columns)
+    monkeypatch.setattr(NumpyTiles, "undivided", undivided)
     other = problem(KERNEL_CASES[0], fit_intercept, uneven(N))[0]
     query = at(ridge, X_new)
     assert_close(other.mean(query), ridge.mean(query))

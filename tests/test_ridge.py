@@ -504,7 +504,7 @@ def test_a_basis_that_was_saved_predicts_the_same(fit_intercept):
     first = ridge_for(basis, LAM, fit_intercept)
     old = basis.factor
     factor = RowFactor(old.sample, old.sketch, old.pivots, old.L)
-    again = Basis(factor, basis.Y, basis.E, basis.V, (basis.P, basis.rest))
+    again = Basis(factor, basis.Y, basis.spectrum, (basis.P, basis.rest))
     second = ridge_for(again, LAM, fit_intercept)
     if fit_intercept:
         known = first.intercept

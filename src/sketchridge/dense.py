@@ -131,7 +131,10 @@ class DenseRidge:
 
     def v1(self, query: Query) -> Array:
         """V1(x) = ‖(K+λI)⁻¹M^½k_x‖²/Σw: (t,). O(n²) per point."""
-        return query.in_blocks(len(self.factor), lambda some: self._parts(some)[0])
+        total = self.sample.total
+        return query.in_blocks(
+            len(self.factor), lambda some: _squares(self.weights(some)[1]) / total
+        )
 
     def gp(self, query: Query) -> Array:
         """k(x,x) − k_xᵀM^½(K+λI)⁻¹M^½k_x: (t,)."""
@@ -174,15 +177,11 @@ class DenseRidge:
 
     def _budget(self, query: Query) -> tuple[Array, Array]:
         """V1 and gp."""
-        v1, explained, of_constant = self._parts(query)
-        return v1, np.maximum(query.prior() - explained, 0) + of_constant
-
-    def _parts(self, query: Query) -> tuple[Array, Array, Array | float]:
-        """V1, what gp is below k(x, x), and what the constant adds to it: without k(x, x), which a
-        precomputed kernel does not know."""
         half, z, missing = self.weights(query)
-        of_constant = 0.0 if missing is None else missing**2 * self.lam / self.slack
-        return _squares(z) / self.sample.total, _squares(half), of_constant
+        gp = np.maximum(query.prior() - _squares(half), 0)
+        if missing is not None:
+            gp += missing**2 * self.lam / self.slack
+        return _squares(z) / self.sample.total, gp
 
     def weights(self, query: Query) -> tuple[Tall, Tall, Array | None]:
         """L⁻¹M^½k_x, the weights z = (K+λI)⁻¹M^½k_x, moved to the sum that they must have, each

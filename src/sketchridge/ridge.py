@@ -20,7 +20,7 @@ from sketchridge.shares import SUMS, shares
 __all__ = ["Ridge", "magnification"]
 
 Array = np.ndarray
-_FEW = 4096  # rows up to which two passes cost nothing worth saving
+_FEW = 4096  # rows up to which two passes, and F V, cost nothing worth saving
 _RANGE = 1e15  # coefficients whose squares float32 may not hold
 
 
@@ -66,12 +66,13 @@ class Ridge:
 
     @cached_property
     def T(self) -> Tall:
-        """F V: (n, r), formed only where products with F, then times V, would round too much."""
+        """F V: (n, r), formed for few rows, or where products with F, then V, would round much."""
         E = self.basis.E
         worse = (self.basis.mixed * np.sqrt(E) * self.D).max(initial=0.0)
         ratio = self.growth * self.basis.largest / self.lam
         lost = magnified(self.precision, self.sample.scales, ratio)
-        return self.basis.product if worse * lost <= self.budget else self.basis.T
+        fine = worse * lost <= self.budget
+        return self.basis.product if fine and len(self.sample) > _FEW else self.basis.T
 
     @cached_property
     def wide(self) -> Tall:

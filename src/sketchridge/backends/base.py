@@ -39,6 +39,7 @@ class Backend(ABC):
     name: ClassVar[str]
     precisions: ClassVar[tuple[str, ...]]
     dense_rows: int = 0  # for which an n×n matrix is factorized in seconds
+    undivided: bool = False  # whether n×n triangles are solved in one piece
     block_bytes: int = 2**26  # of the largest (t, m) matrix while t points are predicted
     slab_bytes: int = 2**28  # of a few columns or rows of a matrix with a row for each data row
     longest: int = 2**62  # of the points that are predicted at a time

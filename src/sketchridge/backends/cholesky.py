@@ -28,7 +28,8 @@ class Cholesky:
         self.blocks = slices(len(M), COLUMNS)
         for j in self.blocks:
             done = slice(0, j.start)
-            self.L[j.start :, j] -= self.L[j.start :, done] @ self.L[j, done].T
+            if j.start:
+                self.L[j.start :, j] -= self.L[j.start :, done] @ self.L[j, done].T
             self.L[j, j] = backend.cholesky(self.L[j, j])
             below = self._below(j)
             self.L[below, j] = backend.triangular(self.L[j, j], self.L[below, j].T).T
@@ -38,6 +39,8 @@ class Cholesky:
 
     def half(self, B: Tall) -> Tall:
         """L⁻¹B, for B (n, t)."""
+        if self._undivided:
+            return Tall(self.backend, (self.backend.triangular(self.L, B.whole()),))
         return Tall(self.backend, (self._forward(self._copied(B), 0),))
 
     def solve(self, B: Tall) -> Tall:
@@ -46,6 +49,9 @@ class Cholesky:
 
     def finish(self, half: Tall) -> Tall:
         """L⁻ᵀ of what `half` gave."""
+        if self._undivided:
+            whole = self.backend.triangular(self.L, half.whole(), transposed=True)
+            return Tall(self.backend, (whole,))
         Y = self._copied(half)
         for j in reversed(self.blocks):
             below = self._below(j)
@@ -71,6 +77,11 @@ class Cholesky:
             Y[here] = self.backend.triangular(self.L[j, j], Y[here])
             Y[below] -= self.L[self._below(j), j] @ Y[here]
         return Y
+
+    @property
+    def _undivided(self) -> bool:
+        """Whether the backend solves with L in one piece: nothing is copied then."""
+        return self.backend.undivided or len(self.blocks) == 1
 
     def _below(self, block: slice) -> slice:
         return slice(block.stop, len(self))

@@ -53,6 +53,7 @@ class NumpyTiles(Backend):
     name = "numpy"
     precisions = ("float32", "float64")
     dense_rows = 12_288
+    undivided = True
     far: ClassVar[dict[str, float]] = {"float64": 0.0, "float32": 1e-24}
 
     def __init__(self, *, memory: int = 2**28, workers: int | None = None, tile: int = 512) -> None:
@@ -116,11 +117,10 @@ class NumpyTiles(Backend):
         V, lift = _operand(P.kernel, narrow, weights, dtype)
         fill = _filler(P, Q, dtype)
         squares = np.zeros(len(P))
-        w = weights.whole()[:, 0]
 
         def strip(rows: slice, out: Array) -> None:
             def also(k: Array, cols: slice) -> None:
-                _add(squares[rows], k, w[cols])
+                _add(squares[rows], k, weights, cols)
 
             self._products(fill, V, lift, rows, out, also)
 
@@ -188,7 +188,6 @@ class NumpyTiles(Backend):
         dtype = np.dtype(precision)
         c = np.asarray(coefficients.whole(), dtype=dtype)
         H = [(np.asarray(p, dtype=dtype), c[:, s]) for p, s in narrow.placed() if p.shape[1]]
-        w = weights.whole()[:, 0]
         fill = _filler(P, Q, dtype)
         squares = np.zeros(len(P))
 
@@ -199,7 +198,7 @@ class NumpyTiles(Backend):
                 for panel, its_c in H:
                     its = part[:, : r.shape[1]]
                     r -= np.matmul(its_c[rows], panel[cols].T, out=its)
-                _add(squares[rows], r, w[cols])
+                _add(squares[rows], r, weights, cols)
 
         self._by_rows(strip, len(P), 0, len(Q))
         return squares
@@ -306,10 +305,12 @@ def _doubling(F: Tall, A: Array) -> Iterator[tuple[Array, Array]]:
             first = stop
 
 
-def _add(squares: Array, k: Array, w: Array) -> None:
-    """squares += Σ_j w_j k_ij², k being used up."""
-    np.square(k, out=k)
-    squares += k @ w
+def _add(squares: Array, k: Array, weights: Tall, cols: slice) -> None:
+    """squares += Σ_j w_j k_ij², j being ``cols`` and k used up."""
+    if weights.ones:
+        squares += np.vecdot(k, k)
+    else:
+        squares += np.square(k, out=k) @ weights.whole()[cols, 0]
 
 
 def _narrowest(T: Tall) -> tuple[Tall, Array | None]:
@@ -318,19 +319,21 @@ def _narrowest(T: Tall) -> tuple[Tall, Array | None]:
         return T, None
     if T.right.shape[1] < T.right.shape[0]:
         return T.held(), None
-    return Tall(T.backend, T.panels), T.right
+    return T.unmixed, T.right
 
 
 def _operand(kernel: Kernel, T: Tall, weights: Tall | None, dtype: np.dtype) -> tuple[Array, int]:
     """diag(w) T in a precision, times a power of two: weights of any size are then held, and
     products with small values of a distance's kernel are normal numbers, many times faster."""
+    scale = 1.0 if weights is None or weights.ones else weights.whole()
+    if dtype == np.float64 and np.ndim(scale) == 0 and len(T.panels) == 1:
+        return T.panels[0], 0
     out = np.empty(T.shape, dtype=dtype)
     largest, top = 0.0, 80 if kernel.geometry == "distance" else 0
     if dtype == np.float32:
-        most = 1.0 if weights is None else float(weights.whole().max(initial=0.0))
-        largest = most * max(np.abs(panel).max(initial=0.0) for panel in T.panels)
+        largest = float(np.max(scale, initial=0.0)) * T.largest
     lift = top - int(np.frexp(largest)[1]) if 0 < largest < np.inf else 0
-    factor = np.ldexp(1.0 if weights is None else weights.whole(), lift)
+    factor = np.ldexp(scale, lift)
     for panel, place in T.placed():
         np.multiply(panel, factor, out=out[:, place], casting="same_kind")
     return out, lift

@@ -49,6 +49,16 @@ class Tall:
         """Whether all entries are 1, so that nothing needs to be multiplied by them."""
         return bool((self.whole() == 1).all())
 
+    @cached_property
+    def unmixed(self) -> Tall:
+        """The panels alone, without what they are multiplied by."""
+        return self._like(self.panels)
+
+    @cached_property
+    def largest(self) -> float:
+        """The size of the largest number in the panels."""
+        return max((float(abs(p).max()) for p in self.panels if 0 not in p.shape), default=0.0)
+
     def placed(self) -> Iterator[tuple[Any, slice]]:
         """Each panel, and which of all panels' columns it holds."""
         first = 0
@@ -188,8 +198,7 @@ class Tall:
     ) -> Array:
         """Tᵀ diag(w) T'/over, with T' = T where not given: (q, q'), a constant."""
         if self.right is not None and self.right.shape[0] <= self.right.shape[1]:
-            narrow = self._like(self.panels)
-            middle = self.right.T @ self.backend.array(narrow.gram(other, weights, over=over))
+            middle = self.right.T @ self.backend.array(self.unmixed.gram(other, weights, over=over))
             return self.backend.frozen(middle @ self.right if other is None else middle)
         return self.backend.frozen(self._gram(other, weights) / over)
 

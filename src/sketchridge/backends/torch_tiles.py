@@ -211,7 +211,7 @@ def _factors(T: Tall, t: int) -> tuple[Tall, Any]:
     m, r = T.right.shape
     if (m + t) * r < t * m:
         return T, None
-    return Tall(T.backend, T.panels), T.right
+    return T.unmixed, T.right
 
 
 def _product(F: Tall, R: Any) -> Tall:
