@@ -95,6 +95,7 @@ ROOMS = [
     "web",
     "paper",
     "cli",
+    "__main__",
 ]
 APART: dict[str, set[str]] = {  # rooms that know only these others
     "notices": set(),

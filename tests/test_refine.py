@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from heard import at_most
 from helpers import (
     ENTRY_CASES,
     SKETCH_CASES,
@@ -606,3 +607,14 @@ def test_solved_problems_stay_solved(first: int) -> None:
 def test_no_bound_is_violated_in_2000_problems() -> None:
     steps = (0, 1, 2, 3, 5, 10, 20)
     assert [v for seed in range(2000) for v in violations(seed, steps)] == []
+
+
+def test_steps_beyond_rounding_are_not_taken() -> None:
+    X = unit_cube(60, 2)
+    model = SketchedKernelRidge(
+        "gaussian", bandwidth=0.5, alpha=0.1, sketch_size=20, noise_variance=1.0, random_state=0,
+        solver="sketch", fit_intercept=False,
+    ).fit(X, X[:, 0])  # fmt: skip
+    with at_most(60):
+        many = model.variance(X, refine=10**9)
+    assert_close(many, model.variance(X, refine=100), condition=1e3)

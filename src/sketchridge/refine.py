@@ -260,9 +260,12 @@ def _walk(system: System, Z: Tall, R: Tall, steps: int) -> Tall:
     rho = _dots(R, P)
     solved = EPS[FULL] * norms(R)
     for _ in range(steps):
+        unsolved = norms(R) > solved
+        if not unsolved.any():
+            break
         Q = system.project(system.product(P))
         curvature = _dots(P, Q)
-        going = (curvature > lam / 2 * _dots(P, P)) & (norms(R) > solved) & (rho > 0)
+        going = unsolved & (curvature > lam / 2 * _dots(P, P)) & (rho > 0)
         length = np.divide(rho, curvature, out=np.zeros_like(rho), where=going)
         Z = Z.map(lambda z, p, a: z + p * a, P, small=(length,))
         R = R.map(lambda r, q, a: r - q * a, Q, small=(length,))
