@@ -1,7 +1,7 @@
 """Fits on a Dask cluster of this machine: workers, bytes, faults, and rows beyond their memory.
 
 Each section is written to a file of its own, results/dask_<section>.md, with its command.
-``--parquet N`` fits N × 8 rows from files.
+``--parquet N --features D`` fits N × D rows from files.
 """
 
 from __future__ import annotations
@@ -300,21 +300,25 @@ def on_a_gpu(n: int, m: int, repeats: int) -> str:
     return f"## A worker with a GPU, n = {n:,}, m = {m}\n\n{common.markdown_table(lines)}"
 
 
-def from_parquet(rows: int, m: int, memory: str) -> str:
+def from_parquet(rows: int, d: int, m: int, memory: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
-        return fitted_from(Path(folder), rows, m, memory)
+        return fitted_from(Path(folder), rows, d, m, memory)
 
 
-def fitted_from(folder: Path, rows: int, m: int, memory: str) -> str:
-    """Fit rows × 8 numbers from files, with two workers of so much memory each."""
+def fitted_from(folder: Path, rows: int, d: int, m: int, memory: str) -> str:
+    """Fit rows × d numbers from files, with two workers of so much memory each.
+
+    Features beyond the eighth vary little, so that rows are no farther apart than with eight.
+    """
     import dask.dataframe as dd
     import pandas as pd
 
-    names = [f"x{j}" for j in range(D)]
-    size = 250_000
+    names = [f"x{j}" for j in range(d)]
+    spread = np.where(np.arange(d) < D, 1.0, 0.05)
+    size = 2_000_000 // d
     for part in range(-(-rows // size)):
         rng = np.random.default_rng(part)
-        X = rng.random((min(size, rows - part * size), D))
+        X = rng.random((min(size, rows - part * size), d)) * spread
         frame = pd.DataFrame(X, columns=names).assign(y=target(X, rng))
         frame.to_parquet(folder / f"part-{part:04}.parquet")
     disk = sum(path.stat().st_size for path in folder.glob("*.parquet"))
@@ -324,7 +328,7 @@ def fitted_from(folder: Path, rows: int, m: int, memory: str) -> str:
         model = ridge("dask", m).fit(table[names], table["y"])
         fitted = time.perf_counter()
         print(f"fitted {rows:,} rows in {fitted - start:.0f} s", flush=True)
-        Z = np.random.default_rng(1).random((100, D))
+        Z = np.random.default_rng(1).random((100, d)) * spread
         error = float(
             np.sqrt(np.mean((model.predict(Z) - np.sin(4 * Z[:, 0]) - Z[:, 1] ** 2) ** 2))
         )
@@ -333,8 +337,8 @@ def fitted_from(folder: Path, rows: int, m: int, memory: str) -> str:
         print(f"{len(Z)} means and V2 in {asked - fitted:.0f} s; error {error:.4f}", flush=True)
         spilled = sum(client.run(lambda dask_worker: dask_worker.data.spilled_total.disk).values())
     return (
-        f"## {rows:,} × {D} rows from Parquet\n\n{disk / 1e9:.2f} GB of files; X has "
-        f"{8e-9 * rows * D:.2f} GB, F with m = {m} {8e-9 * rows * m:.2f} GB; "
+        f"## {rows:,} × {d} rows from Parquet\n\n{disk / 1e9:.2f} GB of files; X has "
+        f"{8e-9 * rows * d:.2f} GB, F with m = {m} {8e-9 * rows * m:.2f} GB; "
         f"two workers of {memory}. "
         f"The fit took {fitted - start:.0f} s, {len(Z)} means and V2 {asked - fitted:.0f} s; "
         f"{spilled / 1e9:.2f} GB lay on disk at the end. Error of the mean {error:.4f}, "
@@ -351,18 +355,23 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--killed-rows", type=int, default=50_000)
     parser.add_argument("--parquet", type=int, default=20_000_000)
+    parser.add_argument("--features", type=int, default=D, help="of the rows from Parquet")
     parser.add_argument("--memory", default="2GB", help="of a worker that reads Parquet")
     parser.add_argument("--only", nargs="+", help="some of the sections")
     parser.add_argument("--out", type=Path, default=common.RESULTS)
     options = parser.parse_args()
     n = options.rows
+
+    def stored(m: int) -> str:
+        return from_parquet(options.parquet, options.features, m, options.memory)
+
     sections: dict[str, Callable[[], tuple[str, list[common.Claim]]]] = {
         "workers": lambda: workers_table(n, options.landmarks, options.workers, options.repeats),
         "overhead": lambda: (overhead(256, options.repeats), []),
         "bytes": lambda: bytes_table(64, [n // 8, n // 2, n, 2 * n]),
         "kills": lambda: kills(options.kills, options.killed_rows, 64),
         "gpu": lambda: (on_a_gpu(n, options.landmarks, options.repeats), []),
-        "parquet": lambda: (from_parquet(options.parquet, 64, options.memory), []),
+        "parquet": lambda: (stored(64), []),
     }
     command = f"Command: `{shlex.join(['python', 'benchmarks/dask_scaling.py', *sys.argv[1:]])}`."
     usual = [name for name in sections if name != "gpu"]
