@@ -309,7 +309,7 @@ def test_the_first_kernel_is_kept_unless_another_is_better_by_a_margin():
 
     first = candidate(Matern32(), 1.0)
     assert race.best_kernel([first]) is first
-    assert race.best_kernel([first, candidate(Gaussian(), 0.97)]) is first
+    assert race.best_kernel([first, candidate(Gaussian(), 0.985)]) is first
     better = candidate(Laplacian(), 0.95)
     assert race.best_kernel([first, candidate(Gaussian(), 0.96), better]) is better
 
